@@ -186,21 +186,21 @@ def warm_jobs() -> Iterator[None]:
 
 def _run(running: Sequence[ForkServerProcess], failure: Callable[[], str]) -> None:
     """Start processes and wait for all. Raises RuntimeError with what `failure` says once one of them has failed."""
-    for one in running:
-        one.start()
+    for child in running:
+        child.start()
     end = time.monotonic() + SECONDS
     try:
-        while waiting := [one for one in running if one.exitcode is None]:
+        while waiting := [child for child in running if child.exitcode is None]:
             if (cause := failure()) or time.monotonic() > end:
                 raise RuntimeError(cause or f"no result after {SECONDS:g} s")
-            connection.wait([one.sentinel for one in waiting], timeout=1)
+            connection.wait([child.sentinel for child in waiting], timeout=1)
         if cause := failure():
             raise RuntimeError(cause)
     finally:
-        for one in running:
-            if one.is_alive():
-                one.kill()
-            one.join()
+        for child in running:
+            if child.is_alive():
+                child.kill()
+            child.join()
 
 
 def _failures(folder: Path) -> str:

@@ -100,7 +100,7 @@ def parts_of(tests: Sequence[str]) -> list[set[str]]:
     units = sorted(_units(tests, whole / PARTS / 4), key=lambda unit: (-unit[0], unit[1]))
     parts, costs = [set[str]() for _ in range(PARTS)], [0.0] * PARTS
     for seconds, name, chosen in units:
-        least = min(range(PARTS), key=lambda place: (costs[place], zlib.crc32(f"{name} {place}".encode())))
+        least = min(range(PARTS), key=lambda part: (costs[part], zlib.crc32(f"{name} {part}".encode())))
         parts[least].update(chosen)
         costs[least] += seconds
     return parts

@@ -78,31 +78,35 @@ def breaches(library: Path = LIBRARY) -> list[str]:
 
 def _breaches(file: Path, library: Path) -> Iterator[str]:
     module = module_of(file, library)
-    own = package_of(module)
+    package = package_of(module)
     for target, name in imports(file, library):
         if not f"{target}.".startswith("lossscope."):
-            if own in DRAWS and target.partition(".")[0] == "torch":
+            if package in DRAWS and target.partition(".")[0] == "torch":
                 yield f"{module} draws, and must not import torch"
             continue
         other = package_of(target)
-        if other not in LAYERS or LAYERS.index(other) > LAYERS.index(own):
-            yield f"{module} must not import {target}: {other} stands above {own}"
-        if own in DRAWS and other not in DRAWS_IMPORT and target not in WORDS:
+        if other not in LAYERS or LAYERS.index(other) > LAYERS.index(package):
+            yield f"{module} must not import {target}: {other} stands above {package}"
+        if package in DRAWS and other not in DRAWS_IMPORT and target not in WORDS:
             yield f"{module} draws, and must not import {target}"
         private = [part for part in (*target.split("."), name) if part.startswith("_") and not part.endswith("__")]
-        if private and other != own:
+        if private and other != package:
             yield f"{module} must not import {target} {name}: {private[0]} is private to {other}"
 
 
 def circles(library: Path = LIBRARY) -> list[tuple[str, ...]]:
     """Files that import each other, directly or by way of others: strongly connected components."""
-    graph = {module_of(file, library): {one for one, _ in imports(file, library)} for file in library.rglob("*.py")}
-    reach = {one: others & graph.keys() - {one} for one, others in graph.items()}
+    graph = {
+        module_of(file, library): {target for target, _ in imports(file, library)} for file in library.rglob("*.py")
+    }
+    reach = {module: others & graph.keys() - {module} for module, others in graph.items()}
     changed = True
     while changed:
-        wider = {one: others.union(*(reach[other] for other in others)) for one, others in reach.items()}
+        wider = {module: others.union(*(reach[other] for other in others)) for module, others in reach.items()}
         changed, reach = wider != reach, wider
-    return sorted({tuple(sorted(o for o in reach[one] if one in reach[o])) for one in reach if one in reach[one]})
+    return sorted(
+        {tuple(sorted(o for o in reach[module] if module in reach[o])) for module in reach if module in reach[module]}
+    )
 
 
 def test_files_import_their_own_package_or_one_to_the_left() -> None:
@@ -125,7 +129,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 ])  # fmt: skip
 def test_a_planted_breach_is_seen(tmp_path: Path, file: str, line: str, says: str) -> None:
     library = planted(tmp_path, {file: line, "tables/_summary.py": ""})
-    assert any(says in one for one in breaches(library))
+    assert any(says in breach for breach in breaches(library))
 
 
 def test_a_planted_circle_is_seen(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_json_is_one_document_that_equals_the_file() -> None:
     document = json.loads(result.stdout)
     assert document["schema"] == "lossscope.audit/1"
     assert document == json.loads(Path("out/audit.json").read_text())
-    assert [one["threshold"] for one in document["thresholds"]] == [0.05, 0.1, 0.2, 0.5]
+    assert [row["threshold"] for row in document["thresholds"]] == [0.05, 0.1, 0.2, 0.5]
     assert document["worth"] is None
 
 
@@ -232,10 +232,10 @@ def test_weights_without_a_source_are_said_to_be_missing() -> None:
 
 
 def test_signals_are_listed_with_their_questions_and_sources() -> None:
-    listed = {one["name"]: one for one in json.loads(succeed("list signals --format json").stdout)}
+    listed = {signal["name"]: signal for signal in json.loads(succeed("list signals --format json").stdout)}
     assert "Conneau" in listed["density"]["source"]
     assert listed["agreement"]["options"] == "share=0.95"
-    assert all(one["what"].endswith("?") for one in listed.values())
+    assert all(signal["what"].endswith("?") for signal in listed.values())
 
 
 def worth_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +260,7 @@ def test_what_the_mask_is_worth_is_printed_and_written(monkeypatch: pytest.Monke
     [floor] = worth["floors"]
     assert floor["counted"]["low"] < floor["counted"]["value"] < floor["counted"]["high"]
     assert floor["masked"]["value"] < floor["counted"]["value"]
-    assert [(one["ranking"], one["measure"]) for one in worth["trial"]["differences"]][::3] == [
+    assert [(difference["ranking"], difference["measure"]) for difference in worth["trial"]["differences"]][::3] == [
         ("by probability", "R@1"), ("left out", "R@1"), ("as labelled", "R@1"),
     ]  # fmt: skip
     assert worth["trial"]["verdict"] in Path("out/index.html").read_text()

@@ -131,9 +131,9 @@ def test_eval_writes_to_a_file(dump: Path, tmp_path: Path) -> None:
 def test_folds_and_ensembles(dump: Path) -> None:
     folds = document(lossscope("eval", dump, "--folds", "3", "--format", "json"))
     assert {row["sampling"] for row in folds["rows"]} == {"3 folds"}
-    one = document(lossscope("eval", dump, "--format", "json"))["rows"]
+    single = document(lossscope("eval", dump, "--format", "json"))["rows"]
     both = document(lossscope("eval", dump, dump, "--ensemble", "--format", "json"))["rows"]
-    assert [row["mean"] for row in both] == [row["mean"] for row in one]
+    assert [row["mean"] for row in both] == [row["mean"] for row in single]
 
 
 def test_several_sources_get_a_frame_each(dump: Path, tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ def test_a_log_beside_two_sources_is_one_of_its_own(plant: Words) -> None:
     sources, of_run = [plant(healthy_dump)[0], plant(modality_gap.gap)[0]], plant(diverged.jump)[1]
     document = json.loads(doctor(*sources, "--log", of_run, "--format", "json").stdout)
     assert document["source"] == [*sources, of_run]
-    assert {of_run} == {one["source"] for one in document["findings"] if one["severity"] == "error"}
+    assert {of_run} == {finding["source"] for finding in document["findings"] if finding["severity"] == "error"}
 
 
 def test_a_column_is_chosen(tmp_path: Path) -> None:

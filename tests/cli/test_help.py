@@ -137,7 +137,7 @@ def test_there_are_commands_and_options() -> None:
 def test_options_with_known_values_complete_them(words: str, option: str) -> None:
     """`mine --split`, and that of compare, report and `data features`, completed nothing, nor did `table --format`."""
     command = COMMANDS[words]
-    (parameter,) = [one for one in command.params if option in one.opts]
+    (parameter,) = [candidate for candidate in command.params if option in candidate.opts]
 
     def completed(typed: str) -> list[str]:
         return [item.value for item in parameter.shell_complete(Context(command, info_name=words), typed)]

@@ -37,7 +37,7 @@ class Inner:
 class Toy:
     """An option of each kind."""
 
-    places: Annotated[tuple[Path, ...], Choice(None, "Places.", argument=True)]
+    paths: Annotated[tuple[Path, ...], Choice(None, "Places.", argument=True)]
     width: Annotated[int, Choice(None, "Width.", low=1, high=9)] = 3
     many: Annotated[tuple[float, ...], Choice(None, "Numbers.", flags="--number")] = (0.5,)
     size: Annotated[int | None, Choice(None, "Size.", shown="7", read=lambda t: None if t == "all" else int(t))] = 7

@@ -46,10 +46,14 @@ def test_every_probe_has_a_command_of_its_own_and_takes_no_name_away() -> None:
 @each("name", PROBES)
 def test_the_options_of_a_command_are_the_fields_of_the_probe(name: str) -> None:
     shared = {parameter.name for parameter in COMMANDS["cocos"].params}
-    own = {p.name: p.default for p in COMMANDS[name].params if p.name not in shared - {"eps", "convention", "unit"}}
+    defaults = {
+        p.name: p.default for p in COMMANDS[name].params if p.name not in shared - {"eps", "convention", "unit"}
+    }
     probe = load("probes", name)
     expected = {field.name: field.default for field in fields(probe)}
-    assert own == {name: default for name, default in expected.items() if name != "audit"}  # an option of all sweeps
+    assert defaults == {
+        name: default for name, default in expected.items() if name != "audit"
+    }  # an option of all sweeps
     assert not expected.keys() & (shared - {"eps", "convention", "curve", "unit", "audit"})
 
 
@@ -266,8 +270,8 @@ def trained_with(source: Path, objective: str, path: Path) -> Path:
 
 def test_sources_that_were_trained_apart_are_counted_in_one_unit(tiny_checkpoint: Path, tmp_path: Path) -> None:
     a, b, c = (
-        trained_with(tiny_checkpoint, spec, tmp_path / f"{place}.pt")
-        for place, spec in enumerate(("ntxent:tau=0.05", "ntxent:tau=0.1", "supcon:tau=0.05"))
+        trained_with(tiny_checkpoint, spec, tmp_path / f"{number}.pt")
+        for number, spec in enumerate(("ntxent:tau=0.05", "ntxent:tau=0.1", "supcon:tau=0.05"))
     )
     line = ("--split", "val", "--batch-size", "16", "--sampling", "pairs", "--interval", "none")
     for sources, unit in (((a,), "paper"), ((a, b), "paper"), ((a, c), "relative")):

@@ -61,7 +61,7 @@ def test_the_command_that_is_typed_is_built_alone_and_is_the_same(words: str) ->
         return
     built = get_command(app_of([words, "--help"])).commands  # type: ignore[attr-defined]
     assert list(built) == [words]
-    assert [one.opts for one in built[words].params] == [one.opts for one in whole.params]
+    assert [parameter.opts for parameter in built[words].params] == [parameter.opts for parameter in whole.params]
 
 
 @each("words", [["--version"], ["no-such-command"], ["data", "lint"], ["--version", "--help"]])

@@ -39,8 +39,8 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Called:
     def call(target: str, words: str) -> Arguments:
         module, _, path = target.partition(":")
         owner, _, name = path.rpartition(".")
-        place = getattr(import_module(module), owner) if owner else import_module(module)
-        signature, calls = inspect.signature(getattr(place, name)), list[Arguments]()
+        holder = getattr(import_module(module), owner) if owner else import_module(module)
+        signature, calls = inspect.signature(getattr(holder, name)), list[Arguments]()
 
         def record(*positional: Any, **named: Any) -> None:
             bound = signature.bind(*positional, **named)
@@ -49,7 +49,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Called:
             raise typer.Exit
 
         with monkeypatch.context() as patch:
-            patch.setattr(place, name, record)
+            patch.setattr(holder, name, record)
             result = lossscope(*words) if isinstance(words, tuple) else lossscope(words)
         assert result.exit_code == 0 and len(calls) == 1, result.output
         return calls[0]

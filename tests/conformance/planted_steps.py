@@ -98,10 +98,10 @@ def sigmoid(queries, candidates):
 def masked(queries, candidates, negatives):
     """In-batch negatives above the positive are dropped, the query's own mined ones are kept."""
     q, c, n = unit(queries, candidates, negatives)
-    S, own = q @ c.T, torch.einsum("bd,bkd->bk", q, n)
+    S, mined = q @ c.T, torch.einsum("bd,bkd->bk", q, n)
     positive = S.diagonal()[:, None]
     S = S.masked_fill(positive + 0.1 < S, -torch.inf)
-    return F.cross_entropy(torch.cat([S, own], 1) / TAU, torch.arange(len(q), device=q.device))
+    return F.cross_entropy(torch.cat([S, mined], 1) / TAU, torch.arange(len(q), device=q.device))
 
 
 def cached(queries, candidates, chunk_size=None):
@@ -176,8 +176,8 @@ def resampled(queries, candidates, negatives=None):
     columns = [q @ c.T]
     if negatives is not None:
         n = unit(negatives)[0]
-        own = torch.cat([c[:, None], n], 1)
-        missing = own[:, torch.randint(n.shape[1], (1,))]  # of positive and negatives but the last
+        pool = torch.cat([c[:, None], n], 1)
+        missing = pool[:, torch.randint(n.shape[1], (1,))]  # of positive and negatives but the last
         columns.append(torch.einsum("bd,bkd->bk", q, torch.cat([n, missing], 1)))
     return F.cross_entropy(torch.cat(columns, 1) / TAU, torch.arange(len(q), device=q.device))
 
@@ -275,8 +275,8 @@ def flat_negatives(queries, candidates, negatives):
 def one_negative(queries, candidates, negatives):
     """One mined negative a query, (b, d)."""
     q, c, n = unit(queries, candidates, negatives)
-    own = (q * n).sum(1, keepdim=True)
-    return F.cross_entropy(torch.cat([q @ c.T, own], 1) / TAU, torch.arange(len(q), device=q.device))
+    mined = (q * n).sum(1, keepdim=True)
+    return F.cross_entropy(torch.cat([q @ c.T, mined], 1) / TAU, torch.arange(len(q), device=q.device))
 
 
 # with a bug that no parameter shows
@@ -366,8 +366,8 @@ def with_a_constant(queries, candidates):
 
 def each_with_itself(queries, candidates):
     """Queries against queries and candidates against candidates."""
-    own = torch.arange(len(queries), device=queries.device)
-    return sum(F.cross_entropy(x @ x.T / TAU, own) for x in unit(queries, candidates))
+    diagonal = torch.arange(len(queries), device=queries.device)
+    return sum(F.cross_entropy(x @ x.T / TAU, diagonal) for x in unit(queries, candidates))
 
 
 def dies(queries, candidates):
@@ -387,5 +387,5 @@ def wants_unit_vectors(queries, candidates):
 def gathers_no_queries(queries, candidates):
     """Queries are negatives of one another, those of the own process alone: another loss on many processes."""
     q, c = unit(queries, candidates)
-    own = (q @ q.T).fill_diagonal_(-torch.inf)
-    return F.cross_entropy(torch.cat([q @ gather(c).T, own], 1) / TAU, labels(q))
+    between_queries = (q @ q.T).fill_diagonal_(-torch.inf)
+    return F.cross_entropy(torch.cat([q @ gather(c).T, between_queries], 1) / TAU, labels(q))

@@ -31,7 +31,7 @@ def failed(trainer: str, processes: int = 2, **options: object) -> set[str]:
 
 
 def verdict(found: list[Verdict], name: str) -> Verdict:
-    return next(one for one in found if one.name == name)
+    return next(item for item in found if item.name == name)
 
 
 @pytest.mark.parametrize("name", names("trainers"))
@@ -76,7 +76,7 @@ def test_grad_cache_is_compared_with_its_loss(tmp_path: Path, monkeypatch: pytes
     found = check_trainer("grad_cache:loss=./loss.py:loss", 2)
     same = verdict(found, "cached-gradient-differs")
     assert same.outcome == "pass" and same.evidence.startswith("the same in 3 comparisons")
-    assert not [one for one in found if one.outcome == "fail"]
+    assert not [item for item in found if item.outcome == "fail"]
 
 
 ST = pytest.mark.skipif(importlib.util.find_spec("sentence_transformers") is None, reason="needs sentence-transformers")

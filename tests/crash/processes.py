@@ -43,8 +43,12 @@ class Outcome:
 
 def environment(folder: Path) -> dict[str, str]:
     """Return the environment of a command, with a cache of its own."""
-    own = {"OMP_NUM_THREADS": "1", "LOSSSCOPE_CACHE": str(folder / "cache"), "LOSSSCOPE_STATE": str(folder / "state")}
-    return {**os.environ, **own}
+    variables = {
+        "OMP_NUM_THREADS": "1",
+        "LOSSSCOPE_CACHE": str(folder / "cache"),
+        "LOSSSCOPE_STATE": str(folder / "state"),
+    }
+    return {**os.environ, **variables}
 
 
 def start(setting: Setting, prepare: Callable[[], None] | None = None) -> subprocess.Popen[str]:

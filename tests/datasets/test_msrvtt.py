@@ -178,8 +178,8 @@ def test_random_frames_are_a_sorted_subset_and_always_the_same(root: Path) -> No
     assert np.array_equal(rows, select_frames(40, 30, "random"))
     assert select_frames(5, 30, "random").tolist() == select_frames(5, 30, "even").tolist() == list(range(5))
     assert select_frames(40, 3, "first").tolist() == [0, 1, 2]
-    some = MSRVTT(root, lists="full", frames=3, pick="random").split("train").images.take(np.array([5]))
-    assert np.array_equal(some["rgb"][0], frames_of("rgb", 5)[select_frames(6, 3, "random")])
+    video = MSRVTT(root, lists="full", frames=3, pick="random").split("train").images.take(np.array([5]))
+    assert np.array_equal(video["rgb"][0], frames_of("rgb", 5)[select_frames(6, 3, "random")])
 
 
 def test_experts_can_be_chosen(root: Path) -> None:

@@ -215,8 +215,8 @@ def test_names_and_forms_are_of_one_meaning() -> None:
     assert len({*FIRST_NAMES, *LAST_NAMES}) == len(FIRST_NAMES) + len(LAST_NAMES)
     for forms in (STATEMENTS, QUESTIONS):
         assert tuple(forms) == RELATION_NAMES
-        every = [form for of_relation in forms.values() for form in of_relation]
-        assert len(set(every)) == len(every) and all(form.count("{}") == 1 for form in every)
+        all_forms = [form for of_relation in forms.values() for form in of_relation]
+        assert len(set(all_forms)) == len(all_forms) and all(form.count("{}") == 1 for form in all_forms)
 
 
 def test_relations_are_those_that_sources_take() -> None:

@@ -55,8 +55,8 @@ def test_every_trainer_was_run_on_one_process_and_on_two() -> None:
 
 
 def failures(trainer: str, processes: int) -> set[str]:
-    own = ROWS[(ROWS["trainer"] == trainer) & (ROWS["processes"] == processes)]
-    return set(own.loc[own["outcome"] == "fail", "check"])
+    checks = ROWS[(ROWS["trainer"] == trainer) & (ROWS["processes"] == processes)]
+    return set(checks.loc[checks["outcome"] == "fail", "check"])
 
 
 def test_what_the_page_says_of_libraries_is_in_its_results() -> None:

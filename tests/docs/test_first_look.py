@@ -20,6 +20,6 @@ def test_the_first_look_is_what_the_command_prints() -> None:
     ).groups()
     printed = lossscope(command, columns=120).stdout
     assert printed and NUMBER.sub("#", printed).split() == NUMBER.sub("#", shown).split()
-    for one, other in zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True):
-        digits = len(other.partition(".")[2])
-        assert float(one) == pytest.approx(float(other), abs=1.01 * 10**-digits)
+    for computed, stated in zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True):
+        digits = len(stated.partition(".")[2])
+        assert float(computed) == pytest.approx(float(stated), abs=1.01 * 10**-digits)

@@ -34,8 +34,8 @@ def test_intervals_hold_in_92_to_98_of_100_samples() -> None:
 
 def test_errors_fall_with_the_square_root() -> None:
     rows = pd.read_csv(make_huge_sets.RESULTS)
-    for _, own in rows[(rows["error"] > 0) & ~_by_last_bits(rows)].groupby(["objective", "direction", "statistic"]):
-        assert own["error_per_query"].max() < 1.15 * own["error_per_query"].min()
+    for _, errors in rows[(rows["error"] > 0) & ~_by_last_bits(rows)].groupby(["objective", "direction", "statistic"]):
+        assert errors["error_per_query"].max() < 1.15 * errors["error_per_query"].min()
 
 
 def _by_last_bits(rows: pd.DataFrame) -> pd.Series:

@@ -57,10 +57,10 @@ def test_a_benchmark_without_results_is_not_measured(home: Path) -> None:
     assert page.endswith("```\n\nend\n")
 
 
-@pytest.mark.parametrize("places", ["<!-- fast -->\n", "<!-- fast -->\n<!-- slow -->\n<!-- shared -->\n"])
-def test_every_script_has_one_place(places: str, home: Path) -> None:
+@pytest.mark.parametrize("text", ["<!-- fast -->\n", "<!-- fast -->\n<!-- slow -->\n<!-- shared -->\n"])
+def test_every_script_has_one_place(text: str, home: Path) -> None:
     with pytest.raises(ValueError, match=r"performance\.in\.md must have one place for each of fast, slow; got fast"):
-        make_performance.page(places)
+        make_performance.page(text)
 
 
 def test_a_page_that_differs_is_shown_and_fails(

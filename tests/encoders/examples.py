@@ -177,7 +177,7 @@ def _folder() -> TemporaryDirectory[str]:
 
 def each_but_large(name: str, values: Iterable[Any]) -> Callable[[Test], Test]:
     """Return a decorator that runs a test on each value, and those that are `slow` in a thorough test of their own."""
-    quick, slow = ([one for one in values if one.slow is wanted] for wanted in (False, True))
+    quick, slow = ([value for value in values if value.slow is wanted] for wanted in (False, True))
 
     def decorate(test: Test) -> Test:
         if slow:

@@ -111,9 +111,9 @@ def test_the_spec_rebuilds_the_options(case: Case) -> None:
 @every_example
 def test_the_same_seed_builds_the_same_model(case: Case) -> None:
     example, spec, model = case.example, case.spec, case.model
-    one, other = model.state_dict(), example.build(spec).state_dict()
-    assert one.keys() == other.keys()
-    assert [name for name, tensor in one.items() if not torch.equal(tensor, other[name])] == []
+    state, rebuilt = model.state_dict(), example.build(spec).state_dict()
+    assert state.keys() == rebuilt.keys()
+    assert [name for name, tensor in state.items() if not torch.equal(tensor, rebuilt[name])] == []
 
 
 @every_example
@@ -190,9 +190,9 @@ def test_eval_mode_gives_the_same_bits_and_changes_no_state(case: Case) -> None:
     example, spec, encoder = case.example, case.spec, case.encoder
     before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
     torch.manual_seed(1)
-    one = all_scores(encoder, example, spec)
+    first = all_scores(encoder, example, spec)
     torch.manual_seed(2)
-    assert equal(all_scores(encoder, example, spec), one)
+    assert equal(all_scores(encoder, example, spec), first)
     assert [name for name, tensor in encoder.state_dict().items() if not torch.equal(tensor, before[name])] == []
 
 
@@ -201,10 +201,10 @@ def test_what_is_random_is_so_in_training_only(case: Case) -> None:
     example, spec, encoder = case.example, case.spec, case.encoder
     encoder.train()
     torch.manual_seed(1)
-    one = all_scores(encoder, example, spec)
+    first = all_scores(encoder, example, spec)
     torch.manual_seed(2)
-    other = all_scores(encoder, example, spec)
-    assert example.stochastic is None or equal(other, one) != example.stochastic
+    second = all_scores(encoder, example, spec)
+    assert example.stochastic is None or equal(second, first) != example.stochastic
 
 
 @every_example
@@ -248,9 +248,9 @@ def test_scores_depend_on_neither_padding_nor_the_batch(case: Case) -> None:
     fewer = [S[:2, 1:] for S in whole]
     require_same(pairs(select(items, slice(2)), (ids[1:], lengths[1:])), fewer, "other items beside")
     for i in range(N):
-        one = (ids[i : i + 1, : int(lengths[i])], lengths[i : i + 1])
+        caption = (ids[i : i + 1, : int(lengths[i])], lengths[i : i + 1])
         j = (i + 1) % N
-        alone = pairs(select(items, slice(j, j + 1)), one)
+        alone = pairs(select(items, slice(j, j + 1)), caption)
         require_same(alone, [S[j : j + 1, i : i + 1] for S in whole], "one item and one caption")
 
 

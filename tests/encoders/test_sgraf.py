@@ -133,8 +133,8 @@ def test_saf_couples_the_images_of_a_batch_in_training_only() -> None:
         encoder = model(",module=saf")
         images, texts = sides(encoder)
         encoder.train(training)
-        whole, some = score(encoder, images, texts), score(encoder, images.select(slice(0, 2)), texts)
-        assert torch.allclose(whole[:2], some, atol=1e-6) != training
+        whole, two_images = score(encoder, images, texts), score(encoder, images.select(slice(0, 2)), texts)
+        assert torch.allclose(whole[:2], two_images, atol=1e-6) != training
 
 
 def test_scores_of_a_new_model_are_about_one_half() -> None:

@@ -41,10 +41,10 @@ def run_campaign(
     home.mkdir(parents=True, exist_ok=True)
     (home / "verdicts.jsonl").unlink(missing_ok=True)
     batches = [
-        (kind, own[start : start + BATCH])
+        (kind, chosen[start : start + BATCH])
         for kind in kinds
-        for own in [share_of(load_kind(kind), seeds)]
-        for start in range(0, len(own), BATCH)
+        for chosen in [share_of(load_kind(kind), seeds)]
+        for start in range(0, len(chosen), BATCH)
     ]
 
     def run(batch: tuple[str, range]) -> list[Verdict]:
@@ -85,13 +85,13 @@ def run_batch(kind: str, seeds: Sequence[int], home: Path) -> list[Verdict]:
     waiting = list(seeds)
     while waiting:
         with tempfile.TemporaryDirectory(prefix="lossscope-fuzz-") as scratch:
-            own = Path(scratch)
-            code = _start(kind, original, own, waiting)
-            new, begun = _read_verdicts(own / "verdicts.jsonl")
+            folder = Path(scratch)
+            code = _start(kind, original, folder, waiting)
+            new, begun = _read_verdicts(folder / "verdicts.jsonl")
             verdicts += new
             waiting = waiting[len(new) :]
             if code != 0:
-                stack, log = (_text(own / name) for name in ("stacks", "log"))
+                stack, log = (_text(folder / name) for name in ("stacks", "log"))
                 verdicts.append(judge_death(kind, begun if begun is not None else waiting[0], code, stack, log))
                 waiting = [] if begun is None else waiting[1:]  # the valid files cannot be read
     return verdicts
@@ -118,9 +118,9 @@ def _share(kind: Kind) -> float:
     return float(getattr(kind, "SHARE", 1.0))
 
 
-def _start(kind: str, original: Path, own: Path, seeds: Sequence[int]) -> int:
+def _start(kind: str, original: Path, scratch: Path, seeds: Sequence[int]) -> int:
     """Judge cases in a process of their own, and return how it ended."""
-    process = farm.context().Process(target=judge_alone, args=(kind, original, own, list(seeds), os.environ[HOME]))
+    process = farm.context().Process(target=judge_alone, args=(kind, original, scratch, list(seeds), os.environ[HOME]))
     process.start()
     process.join()
     assert process.exitcode is not None
@@ -146,12 +146,12 @@ def judge_death(kind: str, seed: int, code: int, stack: str, log: str) -> Verdic
         log: what the process said.
     """
     frames = re.findall(r'File "([^"]+)", line (\d+)', stack or log)
-    own = [(file, line) for file, line in frames if f"{ROOT}/lossscope/" in file or f"{ROOT}/cli/" in file]
-    place = ":".join((own or frames)[0]).removeprefix(f"{ROOT}/") if frames else ""
+    ours = [(file, line) for file, line in frames if f"{ROOT}/lossscope/" in file or f"{ROOT}/cli/" in file]
+    frame = ":".join((ours or frames)[0]).removeprefix(f"{ROOT}/") if frames else ""
     if stack:
-        return Verdict(kind, seed, "hang", "a call that does not return to Python", place)
+        return Verdict(kind, seed, "hang", "a call that does not return to Python", frame)
     cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    return Verdict(kind, seed, "crash", f"{cause}: {log[-300:]}", place)
+    return Verdict(kind, seed, "crash", f"{cause}: {log[-300:]}", frame)
 
 
 def _text(file: Path) -> str:

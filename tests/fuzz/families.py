@@ -53,5 +53,5 @@ def load_mutator(name: str) -> Mutator:
 
 def mutators_of(family: str) -> tuple[str, ...]:
     """Return the names of the mutators of a family: its own, each as likely as all of those of bytes by two."""
-    own = FAMILIES[family]
-    return own if family == "folder" else (*BYTES, *own * (4 if own else 1))
+    mutators = FAMILIES[family]
+    return mutators if family == "folder" else (*BYTES, *mutators * (4 if mutators else 1))

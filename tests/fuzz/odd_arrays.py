@@ -47,16 +47,16 @@ def odd_tensor(tensor: torch.Tensor, rng: Generator) -> Any:
         return changed.tolist()
 
 
-def odd_entry(value: Any, rng: Generator, own: type, odd: Callable[[Any, Generator], Any]) -> Any:
+def odd_entry(value: Any, rng: Generator, kind: type, odd: Callable[[Any, Generator], Any]) -> Any:
     """Return what may stand in the place of an entry of a file: any object.
 
     Args:
         value: of the entry.
         rng: of the case.
-        own: type of the entries that are mostly made odd ones of their type.
+        kind: type of the entries that are mostly made odd ones of their type.
         odd: makes an odd one of such an entry.
     """
-    return odd(value, rng) if isinstance(value, own) and rng.random() < 0.8 else draw_object(rng)
+    return odd(value, rng) if isinstance(value, kind) and rng.random() < 0.8 else draw_object(rng)
 
 
 def _with_number(array: Any, rng: Generator) -> Any:

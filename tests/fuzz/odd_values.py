@@ -69,11 +69,11 @@ def draw_object(rng: Generator) -> Any:
             continue
 
 
-def _draw(rng: Generator, own: tuple[str, ...], numbers: tuple[str, ...]) -> str:
+def _draw(rng: Generator, words: tuple[str, ...], numbers: tuple[str, ...]) -> str:
     choice = rng.random()
     if choice < 0.35:
         return json.dumps(draw_text(rng))
-    pool = numbers if choice < 0.6 else own
+    pool = numbers if choice < 0.6 else words
     return pool[rng.integers(len(pool))]
 
 

@@ -49,5 +49,5 @@ def with_odd_opcodes(data: bytes, rng: Generator) -> tuple[bytes, str]:
     odd = odd_opcodes(rng)
     if rng.random() < 0.4:
         return odd + b".", f"only {odd[:40]!r}"
-    place = int(rng.integers(2, max(3, len(data))))
-    return data[:place] + odd + data[place:], f"{odd[:40]!r} at {place}"
+    start = int(rng.integers(2, max(3, len(data))))
+    return data[:start] + odd + data[start:], f"{odd[:40]!r} at {start}"

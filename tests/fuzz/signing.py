@@ -32,7 +32,7 @@ def sign(file: Path, before: str) -> bool:
         file: damaged.
         before: SHA-256 of the file as it was.
     """
-    signed = [own(file) for own in (_sign_manifest, _sign_checkpoint, _sign_tensors, _sign_rows)]
+    signed = [sign_part(file) for sign_part in (_sign_manifest, _sign_checkpoint, _sign_tensors, _sign_rows)]
     after = hashlib.sha256(file.read_bytes()).hexdigest()
     return any([*signed, *(_replace(manifest, before, after) for manifest in file.parent.glob("*.json"))])
 

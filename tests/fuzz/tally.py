@@ -16,9 +16,9 @@ def format_tally(verdicts: Sequence[Verdict]) -> str:
     kinds = sorted({verdict.kind for verdict in verdicts})
     width = max([len(kind) for kind in kinds] + [4])
     rows = [("kind", "cases", *outcomes)]
-    for kind, own in [*((kind, [v for v in verdicts if v.kind == kind]) for kind in kinds), ("all", verdicts)]:
-        counts = Counter(verdict.outcome for verdict in own)
-        rows.append((kind, str(len(own)), *(str(counts[outcome] or "·") for outcome in outcomes)))
+    for kind, judged in [*((kind, [v for v in verdicts if v.kind == kind]) for kind in kinds), ("all", verdicts)]:
+        counts = Counter(verdict.outcome for verdict in judged)
+        rows.append((kind, str(len(judged)), *(str(counts[outcome] or "·") for outcome in outcomes)))
     widths = [width, 6, *(max(5, len(outcome)) for outcome in outcomes)]
     return "\n".join(
         "  ".join([row[0].ljust(width), *(cell.rjust(n) for cell, n in zip(row[1:], widths[1:], strict=True))])
@@ -35,7 +35,7 @@ def format_findings(verdicts: Iterable[Verdict], outcomes: Iterable[Outcome] = F
 
 
 def _cause(verdict: Verdict) -> tuple[str, str, str]:
-    where = verdict.place or f"{verdict.kind} by {verdict.damage.partition(' of ')[0]}"
+    where = verdict.frame or f"{verdict.kind} by {verdict.damage.partition(' of ')[0]}"
     return verdict.outcome, where, verdict.detail.partition(":")[0] if verdict.outcome in FINDINGS else ""
 
 

@@ -109,12 +109,12 @@ def test_a_finding_names_the_innermost_line_of_lossscope(tmp_path: Path) -> None
 
     verdict = verdict_of(read, tmp_path)
     assert verdict.outcome == "traceback"
-    assert verdict.place.startswith("lossscope/io/files.py:")
+    assert verdict.frame.startswith("lossscope/io/files.py:")
 
 
 def test_a_call_that_does_not_return_ends_with_its_stack() -> None:
     verdict = judge_death("npz_dump", 3, 1, stack='File "/x/lossscope/a.py", line 3 in f', log="")
-    assert (verdict.outcome, verdict.place) == ("hang", "/x/lossscope/a.py:3")
+    assert (verdict.outcome, verdict.frame) == ("hang", "/x/lossscope/a.py:3")
     assert judge_death("npz_dump", 3, -11, stack="", log="").outcome == "crash"
 
 
@@ -154,7 +154,7 @@ def test_a_case_is_the_same_every_time(name: str, tmp_path: Path) -> None:
 
     first = [content(seed) for seed in range(6)]
     assert [content(seed) for seed in range(6)] == first
-    assert len({str(one) for one in first}) > 3
+    assert len({str(files) for files in first}) > 3
 
 
 def test_every_kind_says_what_is_damaged() -> None:

@@ -31,7 +31,7 @@ class Verdict:
     seed: int
     outcome: Outcome
     detail: str = ""  # the message, or the type of the exception and its text
-    place: str = ""  # innermost file:line of lossscope
+    frame: str = ""  # innermost file:line of lossscope
     damage: str = ""  # mutators and what they did to which file
     seconds: float = 0.0
 
@@ -48,15 +48,15 @@ def outcome_of_error(error: BaseException, names: frozenset[str]) -> tuple[Outco
         error: raised.
         names: of the files of the case, one of which a message must have.
     """
-    place, text = innermost(error), f"{type(error).__name__}: {error}"[:600]
-    if any(isinstance(one, TimeLimit) for one in _chain(error)):
-        return "hang", text, innermost(next(one for one in _chain(error) if isinstance(one, TimeLimit)))
-    if any(_is_memory(one) for one in _chain(error)):
-        return "memory", text, place
+    frame, text = innermost(error), f"{type(error).__name__}: {error}"[:600]
+    if any(isinstance(cause, TimeLimit) for cause in _chain(error)):
+        return "hang", text, innermost(next(cause for cause in _chain(error) if isinstance(cause, TimeLimit)))
+    if any(_is_memory(cause) for cause in _chain(error)):
+        return "memory", text, frame
     if not isinstance(error, InputError | Refusal | OSError):
-        return "traceback", text, place
+        return "traceback", text, frame
     message = str(error).removeprefix("Error: ").strip()
-    return outcome_of_message(message, names), message[:600], place
+    return outcome_of_message(message, names), message[:600], frame
 
 
 def outcome_of_message(message: str, names: frozenset[str]) -> Outcome:
@@ -69,11 +69,11 @@ def outcome_of_message(message: str, names: frozenset[str]) -> Outcome:
 
 def innermost(error: BaseException) -> str:
     """Return file:line of the innermost frame in lossscope; of the tests where there is none."""
-    frames = [frame for one in reversed(_chain(error)) for frame in traceback.extract_tb(one.__traceback__)]
-    own = [
+    frames = [frame for cause in reversed(_chain(error)) for frame in traceback.extract_tb(cause.__traceback__)]
+    ours = [
         f for f in frames if (_PACKAGE in f.filename or _COMMANDS in f.filename) and "site-packages" not in f.filename
     ]
-    last = (own or frames)[-1:]
+    last = (ours or frames)[-1:]
     return "".join(f"{_relative(frame.filename)}:{frame.lineno}" for frame in last)
 
 
@@ -86,10 +86,10 @@ def _chain(error: BaseException) -> list[BaseException]:
     chain: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
     while waiting:
-        one = waiting.pop(0)
-        if one is not None and one not in chain:
-            chain.append(one)
-            waiting += [one.__cause__, one.__context__]
+        cause = waiting.pop(0)
+        if cause is not None and cause not in chain:
+            chain.append(cause)
+            waiting += [cause.__cause__, cause.__context__]
     return chain
 
 

@@ -83,21 +83,21 @@ def judge(kind: Kind, folder: Path, expected: str, done: Damage, stacks: IO[str]
     """
     names = frozenset(path.name for path in folder.rglob("*")) | {Path(done.file).name}
     outcome: Outcome
-    detail = place = ""
+    detail = frame = ""
     try:
         with limits(stacks, seconds):
             outcome = "equal" if _read(kind, folder) == expected else "different"
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
-        outcome, detail, place = outcome_of_error(error, names)
+        outcome, detail, frame = outcome_of_error(error, names)
         if outcome == "no file" and not getattr(kind, "NAMES_FILES", True):
             outcome = "refused"
     if outcome == "different" and done.of_bytes and is_checksummed(kind, done.file):
         outcome = "silent"
     if (folder / "evil.py.ran").exists():
         outcome = "code run"
-    return Verdict("", 0, outcome, detail, place, f"{'+'.join(done.mutators)} of {done.file}: {done.what}"[:300])
+    return Verdict("", 0, outcome, detail, frame, f"{'+'.join(done.mutators)} of {done.file}: {done.what}"[:300])
 
 
 def is_checksummed(kind: Kind, file: str) -> bool:

@@ -186,8 +186,8 @@ _OWN = {"aten::_thnn_fused_gru_cell": _gru_cell, "aten::_thnn_fused_gru_cell_bac
 
 def _require_one_device(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], seconds: list[SecondTensor]) -> None:
     """Raise RuntimeError where a tensor of the CPU meets one of the device, but where torch allows it."""
-    places = _WITH_CPU_INDICES.get(name)
-    strict = args if places is None else (*args[:places], *args[2:3])
+    index_argument = _WITH_CPU_INDICES.get(name)
+    strict = args if index_argument is None else (*args[:index_argument], *args[2:3])
     strict = strict[:1] if name.startswith("aten::_pack") else strict
     for x in tree_leaves((strict, kwargs)):
         if isinstance(x, Tensor) and not isinstance(x, SecondTensor) and x.device.type == "cpu" and x.ndim:
@@ -199,7 +199,7 @@ def _require_one_device(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 def _as_tensors(index: Any) -> Any:
     """The index with tensors for lists and arrays, which torch would make with an operator of the device."""
     if isinstance(index, tuple):
-        return tuple(_as_tensors(one) for one in index)
+        return tuple(_as_tensors(item) for item in index)
     return torch.tensor(index) if isinstance(index, list | np.ndarray) else index
 
 

@@ -64,11 +64,11 @@ def test_counts(name: str, device: torch.device) -> None:
             S, mask = moved(batch, device)
             ours = objective.counts(S, mask, 0.01, convention)
             for field in fields(expected):
-                one, other = getattr(ours, field.name), getattr(expected, field.name)
-                if other.dtype == torch.bool:
-                    assert torch.equal(one.cpu(), other)
+                actual, on_cpu = getattr(ours, field.name), getattr(expected, field.name)
+                if on_cpu.dtype == torch.bool:
+                    assert torch.equal(actual.cpu(), on_cpu)
                 else:
-                    assert_near(one, other, 1e-10)
+                    assert_near(actual, on_cpu, 1e-10)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)

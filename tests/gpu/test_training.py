@@ -54,10 +54,10 @@ def weights(run: Run) -> dict[str, torch.Tensor]:
     return Checkpoint.load(run.path / "checkpoints" / "last.pt").weights
 
 
-def assert_same_bits(one: Run, other: Run) -> None:
-    assert one.trajectory.read_bytes() == other.trajectory.read_bytes()
-    expected = weights(one)
-    assert [name for name, x in weights(other).items() if not torch.equal(x, expected[name])] == []
+def assert_same_bits(first: Run, second: Run) -> None:
+    assert first.trajectory.read_bytes() == second.trajectory.read_bytes()
+    expected = weights(first)
+    assert [name for name, x in weights(second).items() if not torch.equal(x, expected[name])] == []
 
 
 @pytest.fixture(autouse=True)

@@ -84,8 +84,8 @@ def test_one_flipped_bit_of_an_archive_is_seen_or_changes_nothing(save: Any, tmp
     path = tmp_path / "a.npz"
     save(path, x=np.arange(40.0))
     whole, noticed = path.read_bytes(), 0
-    for place in range(0, len(whole), 5):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+    for position in range(0, len(whole), 5):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x10]) + whole[position + 1 :])
         try:
             read = read_npz(path)
         except InputError:

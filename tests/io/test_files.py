@@ -140,8 +140,8 @@ def test_a_file_cut_anywhere_is_an_input_error(tmp_path: Path, write: Any) -> No
 def test_flipped_bytes_raise_no_other_error(tmp_path: Path, write: Any) -> None:
     whole = write(tmp_path / "whole.pt", {"a": torch.ones(40), "b": [1, {"c": "x"}]}).read_bytes()
     path = tmp_path / "flipped.pt"
-    for place in range(0, min(len(whole), 1200), 5):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+    for position in range(0, min(len(whole), 1200), 5):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x55]) + whole[position + 1 :])
         with contextlib.suppress(InputError):
             read_torch(path)
 

@@ -47,9 +47,9 @@ def test_parts_come_back_in_order(tmp_path: Path) -> None:
 
 def test_each_part_states_the_version_that_computed_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = Frame.open(tmp_path / "frame", COMMAND)
-    for place, version in enumerate(("0.0.8", "0.0.9", "0.0.8")):
+    for number, version in enumerate(("0.0.8", "0.0.9", "0.0.8")):
         monkeypatch.setattr("lossscope.io.frames.own_version", lambda version=version: version)
-        frame.append(rows([1.0]), f"pairs-{place}")
+        frame.append(rows([1.0]), f"pairs-{number}")
     assert frame.versions() == ("0.0.8", "0.0.9")
     manifest = read_manifest(frame.path / "manifest.json")
     write_manifest(frame.path / "manifest.json", {**manifest, "parts": [{**manifest["parts"][0], "version": 1}]})

@@ -50,7 +50,7 @@ def test_blocks_are_all_rows_in_order(kind: str, block: int, tmp_path: Path, mon
     monkeypatch.setattr(row_shards, "BLOCK_BYTES", block)
     assert (len(shards), shards.width) == rows.shape
     for most in (2, 100):
-        read = [one for part in shards.parts(most) for one in shards.blocks(*part)]
+        read = [found for part in shards.parts(most) for found in shards.blocks(*part)]
         assert [first for first, _ in read] == np.cumsum([0, *(len(part) for _, part in read)])[:-1].tolist()
         assert np.array_equal(np.concatenate([part for _, part in read]), rows)
         assert max(len(part) for _, part in read) <= most

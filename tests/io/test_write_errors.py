@@ -71,7 +71,7 @@ def test_whatever_writes_a_file_that_does_not_fit_raises_one_error(tmp_path: Pat
     assert str(problem.value).startswith(f"{path} must be written whole; got '") and "run the command again" in str(
         problem.value
     )
-    assert [one.name for one in tmp_path.iterdir()] == ["a"] and path.read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["a"] and path.read_text() == "old"
 
 
 @pytest.mark.usefixtures("_small_files")

@@ -32,8 +32,8 @@ def place_of(path: Path, member: str) -> int:
 @each("member", ["a/data/0", "a/data/1"], "bit", [0, 7])
 def test_one_flipped_bit_in_the_numbers_is_an_error_that_names_the_part(member: str, bit: int, tmp_path: Path) -> None:
     path = tmp_path / "a.pt"
-    whole, place = saved(path), place_of(path, member)
-    path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+    whole, position = saved(path), place_of(path, member)
+    path.write_bytes(whole[:position] + bytes([whole[position] ^ 1 << bit]) + whole[position + 1 :])
     with pytest.raises(
         InputError, match=f"a.pt must be a whole torch file; its part '{member}' differs from its checksum"
     ):
@@ -43,8 +43,8 @@ def test_one_flipped_bit_in_the_numbers_is_an_error_that_names_the_part(member: 
 def test_a_flipped_bit_anywhere_is_seen_or_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.pt"
     whole = saved(path)
-    for place in range(0, len(whole), 29):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+    for position in range(0, len(whole), 29):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :])
         try:
             read = read_torch(path)
         except InputError:
@@ -95,9 +95,9 @@ def test_an_entry_that_takes_in_the_next_ones_is_an_error(tmp_path: Path, lost: 
     path = tmp_path / "a.npz"
     np.savez(path, images=np.eye(3), captions=np.eye(3), caption_image=np.arange(3))
     whole = bytearray(path.read_bytes())
-    places = [place for place in range(len(whole)) if whole[place : place + 4] == b"PK\1\2"]
-    assert len(places) == 3
-    entry = places[2 - lost] + 32  # where the length of its comment is
+    positions = [position for position in range(len(whole)) if whole[position : position + 4] == b"PK\1\2"]
+    assert len(positions) == 3
+    entry = positions[2 - lost] + 32  # where the length of its comment is
     whole[entry : entry + 2] = (0x8000).to_bytes(2, "little")
     path.write_bytes(whole)
     with zipfile.ZipFile(path) as archive:

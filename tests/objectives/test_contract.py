@@ -46,8 +46,8 @@ def more_specs(name: str) -> list[str]:
 
 
 OBJECTIVES: list[Any] = [build("objectives", spec) for name in NAMES for spec in (name, *more_specs(name))]
-LOSSES = [one for one in OBJECTIVES if isinstance(one, Loss)]
-ONE = [one for one in OBJECTIVES if one.traits.positives == "one"]
+LOSSES = [objective for objective in OBJECTIVES if isinstance(objective, Loss)]
+ONE = [objective for objective in OBJECTIVES if objective.traits.positives == "one"]
 
 
 def shift_free(objective: Objective) -> bool:
@@ -55,9 +55,9 @@ def shift_free(objective: Objective) -> bool:
     return objective.rows_sum_to_zero and getattr(objective, "triplet", "con") != "cir"
 
 
-TILED = [one for one in OBJECTIVES if one.counting_rule is not None]
-DIFFERENCES = [one for one in OBJECTIVES if one.rows_sum_to_zero]
-SHIFT_FREE = [one for one in OBJECTIVES if shift_free(one)]
+TILED = [objective for objective in OBJECTIVES if objective.counting_rule is not None]
+DIFFERENCES = [objective for objective in OBJECTIVES if objective.rows_sum_to_zero]
+SHIFT_FREE = [objective for objective in OBJECTIVES if shift_free(objective)]
 
 
 def random_batch(objective: Objective, seed: int = 0, queries: int = 7, candidates: int = 9) -> tuple[Tensor, Mask]:
@@ -253,7 +253,7 @@ def test_skipped_rows_are_left_out_of_every_denominator(objective: Objective) ->
     columns = [ProbePlan(((objective, probe),)).run(dense_rows(*batch))[0].columns for batch in batches]
     for statistic in probe.statistics(objective):
         if statistic.name != "skipped":
-            with_skipped, without = (float(reduce_column(statistic, one, 1)) for one in columns)
+            with_skipped, without = (float(reduce_column(statistic, sums, 1)) for sums in columns)
             assert with_skipped == pytest.approx(without, nan_ok=True)
     square = pair_mask(torch.arange(4))
     left_out = Mask(square.match & (torch.arange(4) != 1)[:, None], square.valid)
@@ -450,9 +450,9 @@ def test_blocks_of_any_shape_give_the_counts_of_whole_rows(
         blocks = []
         for top, left in product(range(0, 8, heights), range(0, 25, widths)):
             tile = (S + mask.negative_bias)[top : top + heights, left : left + widths]
-            places = slice(top, top + len(tile)), slice(left, left + tile.shape[1])
-            memory, places = (tile, places) if dim == 1 else (tile.T, places[::-1])
-            blocks.append(Block(Tile(memory.contiguous(), *places), dim))
+            slices = slice(top, top + len(tile)), slice(left, left + tile.shape[1])
+            memory, slices = (tile, slices) if dim == 1 else (tile.T, slices[::-1])
+            blocks.append(Block(Tile(memory.contiguous(), *slices), dim))
         state = folded(fold, blocks, is_merged)
         second = state.again()
         if second is not None:
@@ -523,7 +523,7 @@ def test_n_eff_of_small_weights_does_not_underflow(spec: str) -> None:
     torch.testing.assert_close(state.counts(0.01).n_eff.double(), expected, rtol=1e-3, atol=0)
 
 
-@each("objective", [one for one in TILED if one in ONE])
+@each("objective", [tiled for tiled in TILED if tiled in ONE])
 def test_counting_by_sums_also_requires_one_positive(objective: Objective) -> None:
     mask = group_mask(torch.arange(3), torch.arange(3).repeat_interleave(2))
     with pytest.raises(InputError, match="each query must have one positive; row 0 has 2"):

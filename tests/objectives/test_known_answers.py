@@ -112,11 +112,11 @@ def counted(case: Case, objective: Objective, convention: str) -> dict[str, dict
     S, mask, _ = case.inputs_of(objective)
     probe = build("probes", f"cocos:eps={case.expected['eps']},convention={convention}")
     actual: dict[str, dict[str, float]] = {}
-    for one, rows in zip(both_masks(mask), (S, S.T), strict=True):
+    for oriented, rows in zip(both_masks(mask), (S, S.T), strict=True):
         items = [torch.arange(n) for n in rows.shape]
-        dense_rows = DenseRows(BatchShape(1, one.direction, items[0], items[1][None]), rows, one)
+        dense_rows = DenseRows(BatchShape(1, oriented.direction, items[0], items[1][None]), rows, oriented)
         columns = ProbePlan(((objective, probe),)).run(dense_rows)[0].columns
-        actual[one.direction] = {s.name: float(reduce_column(s, columns, 1)) for s in probe.statistics(objective)}
+        actual[oriented.direction] = {s.name: float(reduce_column(s, columns, 1)) for s in probe.statistics(objective)}
     return actual
 
 
@@ -147,9 +147,9 @@ def test_counts_of_an_objective_are_those_of_the_probe(stem: str, name: str) -> 
     S, mask, _ = case.inputs_of(objective)
     for convention in objective.traits.conventions:
         through = counted(case, objective, convention)
-        for one, rows in zip(both_masks(mask), (S, S.T), strict=True):
-            counts = objective.counts(rows, one, case.expected["eps"], convention)
-            above, probed = counts.above, through[one.direction]
+        for oriented, rows in zip(both_masks(mask), (S, S.T), strict=True):
+            counts = objective.counts(rows, oriented, case.expected["eps"], convention)
+            above, probed = counts.above, through[oriented.direction]
             assert float((above == 0).sum()) == probed.get("C_0", float((above == 0).sum()))
             assert float(above.mean()) == pytest.approx(probed.get("C_q_all", probed.get("C_neg")))
             if "W_pos" in probed:

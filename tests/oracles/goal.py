@@ -102,11 +102,11 @@ def weights(
     variant: str = "paper",
 ) -> Array:
     W = np.zeros_like(S)
-    every = rows(S, match, valid)
-    for q, p, n, others in every:
+    all_rows = rows(S, match, valid)
+    for q, p, n, others in all_rows:
         s, h = S[q, p], S[q, n]
-        near = [S[r, other] for r, other, _, _ in every if r != q and S[r, other] <= h + ms_eps]
-        smallest = min(S[r, other] for r, other, _, _ in every)
+        near = [S[r, other] for r, other, _, _ in all_rows if r != q and S[r, other] <= h + ms_eps]
+        smallest = min(S[r, other] for r, other, _, _ in all_rows)
         hard = [S[q, c] for c in others if S[q, c] >= smallest - ms_eps]
         if pair == "sig-ms":
             m_p = mean([math.exp(alpha * (s - r)) for r in near])

@@ -15,14 +15,14 @@ def ranking(scores: Array, leave_out: int | None = None) -> list[int]:
 
 def ndcg(order: list[int], relevant: set[int], k: int) -> float:
     """DCG of the first k over that of a list which begins with all relevant candidates."""
-    gained = sum(1 / math.log2(place + 1) for place, c in enumerate(order[:k], start=1) if c in relevant)
-    ideal = sum(1 / math.log2(place + 1) for place in range(1, min(k, len(relevant)) + 1))
+    gained = sum(1 / math.log2(rank + 1) for rank, c in enumerate(order[:k], start=1) if c in relevant)
+    ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(k, len(relevant)) + 1))
     return gained / ideal
 
 
 def reciprocal_rank(order: list[int], relevant: set[int], k: int) -> float:
     """1 / place of the first relevant candidate, 0 behind place k."""
-    return next((1 / place for place, c in enumerate(order[:k], start=1) if c in relevant), 0.0)
+    return next((1 / rank for rank, c in enumerate(order[:k], start=1) if c in relevant), 0.0)
 
 
 def recall(order: list[int], relevant: set[int], k: int) -> float:
@@ -38,10 +38,10 @@ def r_precision(order: list[int], relevant: set[int]) -> float:
 def map_at_r(order: list[int], relevant: set[int]) -> float:
     """Mean over the first R places of the precision there, 0 where the candidate is not relevant."""
     R, hits, total = len(relevant), 0, 0.0
-    for place, c in enumerate(order[:R], start=1):
+    for rank, c in enumerate(order[:R], start=1):
         if c in relevant:
             hits += 1
-            total += hits / place
+            total += hits / rank
     return total / R
 
 

@@ -58,8 +58,8 @@ class Net(nn.Module):
         for stage, count in enumerate(DEPTHS[name]):
             width = 64 * 2**stage
             blocks = []
-            for place in range(count):
-                blocks.append(block(before, width, 2 if stage and not place else 1))
+            for index in range(count):
+                blocks.append(block(before, width, 2 if stage and not index else 1))
                 before = block.expansion * width
             setattr(self, f"layer{stage + 1}", nn.Sequential(*blocks))
         self.fc = nn.Linear(before, 1000)

@@ -86,8 +86,8 @@ def test_nothing_else_is_at_the_top(wheel: Path) -> None:
 
 
 def test_the_shipped_checkpoint_is_probed_by_its_name(installed: Path, tmp_path: Path) -> None:
-    place = _run(installed, tmp_path, "-c", "import lossscope; print(lossscope.__file__)")
-    assert Path(place.strip()).is_relative_to(installed)
+    path = _run(installed, tmp_path, "-c", "import lossscope; print(lossscope.__file__)")
+    assert Path(path.strip()).is_relative_to(installed)
     table = _run(installed, tmp_path, "-m", "lossscope_cli", "cocos", "tiny", "--eps", "0.01", "--format", "csv")
     assert len(table.splitlines()) > 8 and "C_neg" in table
 

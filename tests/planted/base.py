@@ -96,20 +96,20 @@ def curve(size: Size, start: float, end: float, steps: int = 400, noise: float =
     return clean * (1 + noise * size.rng.normal(size=steps))
 
 
-def log(folder: Path, name: str = "train.csv", every: Mapping[str, Any] | None = None, **columns: Any) -> str:
+def log(folder: Path, name: str = "train.csv", validation: Mapping[str, Any] | None = None, **columns: Any) -> str:
     """Write a log with a row a step; return its path.
 
     Args:
         folder: to write in.
         name: of the file.
-        every: columns of evaluations, spread evenly over the steps.
+        validation: columns of evaluations, spread evenly over the steps.
         columns: of the steps.
     """
     frame = pd.DataFrame({"step": np.arange(1, len(columns["loss"]) + 1), **columns})
-    for column, values in (every or {}).items():
+    for column, values in (validation or {}).items():
         frame[column] = np.nan
-        places = np.linspace(len(frame) // len(values), len(frame), len(values)).astype(int) - 1
-        frame.loc[places, column] = values
+        rows = np.linspace(len(frame) // len(values), len(frame), len(values)).astype(int) - 1
+        frame.loc[rows, column] = values
     path = folder / name
     frame.to_csv(path, index=False)
     return str(path)

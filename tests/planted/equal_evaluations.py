@@ -20,7 +20,9 @@ def _scores(size: Size, number: int) -> dict[str, Floats]:
 def beside_a_loss(size: Size, folder: Path) -> Case:
     start = math.log(size.batch)
     frozen = {f"eval_{name}": np.full(8, values[0]) for name, values in _scores(size, 8).items()}
-    return Case((), {"log": log(folder, every=frozen, loss=curve(size, start, 0.2 * start)), "batch_size": size.batch})
+    return Case(
+        (), {"log": log(folder, validation=frozen, loss=curve(size, start, 0.2 * start)), "batch_size": size.batch}
+    )
 
 
 def _write(folder: Path, name: str, scores: dict[str, Floats]) -> str:

@@ -79,7 +79,7 @@ def test_points_in_one_place_have_a_small_contour_around_it():
 def test_a_cloud_moves_with_its_points(seed, dx, dy):
     frame = _normal(300, seed=seed)
     moved = frame.assign(s_pos=frame["s_pos"] + dx, s_neg=frame["s_neg"] + dy)
-    here, there = (_contours(overlay.draw(one))[0].get_paths()[0].vertices for one in (frame, moved))
+    here, there = (_contours(overlay.draw(rows))[0].get_paths()[0].vertices for rows in (frame, moved))
     np.testing.assert_allclose(there.min(0), here.min(0) + np.array([dx, dy]), atol=0.03)
     np.testing.assert_allclose(there.max(0), here.max(0) + np.array([dx, dy]), atol=0.03)
 

@@ -50,8 +50,8 @@ def twice(frame: pd.DataFrame, **changed: Any) -> pd.DataFrame:
     (weight_mass, "mean"), (what_if, "std"),
 ])  # fmt: skip
 def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> None:
-    one, many = FRAMES[picture]()
-    for draw, frame in ((picture.draw, one), (getattr(picture, "draw_many", picture.draw), many)):
+    single, many = FRAMES[picture]()
+    for draw, frame in ((picture.draw, single), (getattr(picture, "draw_many", picture.draw), many)):
         with pytest.raises(InputError, match=f"Add {column}"):
             draw(frame.drop(columns=column))
 

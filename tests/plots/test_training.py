@@ -13,11 +13,11 @@ SCALES = {"ntxent:tau=0.1": 5.0, "triplet": 400.0}
 
 def _frame(scales=SCALES, sign=1.0, fall=1.0):
     parts = []
-    for place, (run, scale) in enumerate(scales.items()):
+    for number, (run, scale) in enumerate(scales.items()):
         steps = np.arange(0.25, 3.25, 0.25)
         train = {"epoch": steps, "split": "train", "loss": sign * scale / (1 + fall * (steps - 0.25)), "rsum": np.nan}
         epochs = np.arange(4.0)
-        val = {"epoch": epochs, "split": "val", "loss": np.nan, "rsum": 100 * (place + 1) + epochs}
+        val = {"epoch": epochs, "split": "val", "loss": np.nan, "rsum": 100 * (number + 1) + epochs}
         parts += [pd.DataFrame(train).assign(run=run), pd.DataFrame(val).assign(run=run)]
     return pd.concat(parts, ignore_index=True).sample(frac=1, random_state=0)
 

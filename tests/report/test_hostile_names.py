@@ -48,12 +48,12 @@ what_if = ""
 def _records(results: Results, study: Path) -> list[RunRecord]:
     """Return the runs of a study with hostile labels."""
     records = []
-    for place, row in enumerate(results.runs.to_dict("records")):
+    for number, row in enumerate(results.runs.to_dict("records")):
         run = next(path for path in (study / "runs").glob("*/run") if path.parent.name == row["run"])
         records.append(
             RunRecord(
-                run=f"{place} {HOSTILE[place]}", path=run, data=HOSTILE[12],
-                encoder=HOSTILE[13], objective_label=LOSSES[place], spec=row["spec"],
+                run=f"{number} {HOSTILE[number]}", path=run, data=HOSTILE[12],
+                encoder=HOSTILE[13], objective_label=LOSSES[number], spec=row["spec"],
                 seed=row["seed"], recipe=results.recipes[row["run"]],
             )
         )  # fmt: skip

@@ -72,7 +72,7 @@ def test_published_columns_and_rows_are_marked_and_groups_know_their_size_withou
     ] * 3
     assert ["published" in row.get("class", "").split() for row in rows] == [False, True, False]
     groups = root.findall(".//th[@scope='colgroup']")
-    assert [(one.get("data-own"), one.get("data-all")) for one in groups] == [("1", "2"), ("0", "1")]
+    assert [(group.get("data-own"), group.get("data-all")) for group in groups] == [("1", "2"), ("0", "1")]
 
 
 def test_a_table_without_published_numbers_has_no_button(notes: Notes) -> None:

@@ -281,7 +281,7 @@ def answered(tmp_path_factory):
 
 def test_the_answer_stands_before_the_chapters(answered):
     text = (answered / "index.html").read_text(encoding="utf-8")
-    places = [
+    positions = [
         text.index(piece)
         for piece in (
             "In one sentence.", 'id="answer"', 'id="main-figure-line"', "A is &lt;best&gt;.", "A &amp; B differ.",
@@ -289,7 +289,7 @@ def test_the_answer_stands_before_the_chapters(answered):
             "One seed.", "What to look at next", "Look &lt;here&gt;.", 'id="first-best"', 'id="figure-line"',
         )
     ]  # fmt: skip
-    assert places == sorted(places)
+    assert positions == sorted(positions)
 
 
 def test_a_finding_links_to_its_chapter_where_there_is_one(answered):
@@ -333,7 +333,7 @@ def test_ill_runs_stand_above_the_answer_and_a_clean_bill_below(answered, tmp_pa
             rf'<div class="{kind}" role="note" aria-label="What the doctor finds">(.*?)</div>', text, re.S
         )
         assert block is not None and (block.end() < text.index("A is &lt;best&gt;.")) == (kind == "warnings")
-        assert all(one.text.replace("<", "&lt;").replace(">", "&gt;") in block[1] for one in doctor)
+        assert all(finding.text.replace("<", "&lt;").replace(">", "&gt;") in block[1] for finding in doctor)
         assert doctor[0].text.partition(" ")[0] in (out / "latex" / "main.tex").read_text(encoding="utf-8")
 
 
@@ -348,7 +348,7 @@ def test_charts_have_their_content_and_controls(chart_folder, chart_page):
     assert [figure["data-heatmap"] for figure in figures if "data-heatmap" in figure] == ["field"]
     text = (chart_folder / "index.html").read_text(encoding="utf-8")
     contents = [
-        json.loads(one) for one in re.findall(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)
+        json.loads(script) for script in re.findall(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)
     ]
     assert contents == [json.loads(item.content()) for item in (_slider(), _heatmap(), _slider("tau"))]
     assert contents[0]["panels"]["<one>"][0]["label"] == "</script><b>a"
@@ -450,7 +450,7 @@ def test_numbers_of_pictures_and_tables_are_files_of_their_own(tmp_path):
     write_page(tmp_path, "T", "L", [Section("S", "", (drawn, _picture("other")))], {}, numbers={"rows": frame})
     listing = json.loads((tmp_path / "index.json").read_text(encoding="utf-8"))
     assert listing["plots"] == {"line": "tangent"}
-    assert {one["path"] for one in listing["files"]} >= {"numbers/line.parquet", "numbers/rows.parquet"}
+    assert {file["path"] for file in listing["files"]} >= {"numbers/line.parquet", "numbers/rows.parquet"}
     for name in ("line", "rows"):
         pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "numbers" / f"{name}.parquet"), frame)
     with pytest.raises(InputError, match="names in a report must differ; got rows twice"):

@@ -36,26 +36,26 @@ def picture(name: str) -> Picture:
 def panels() -> Picture:
     with style.screen():
         figure = style.new_figure()
-        for place in (1, 2):
-            figure.add_subplot(1, 2, place).plot([0, 1], [1, 0])
+        for number in (1, 2):
+            figure.add_subplot(1, 2, number).plot([0, 1], [1, 0])
     return Picture("panels", "Two panels.", "A line that falls from 1 to 0, twice.", figure)
 
 
 def numbers() -> Table:
     values = [("b", 10.0, 3.0), ("a", 9.0, math.nan), (EVIL, -2.5, 100.0), ("d", 1e-3, 20.0)]
-    rows = tuple((Cell(text=word), Cell(mean=one, std=0.5), Cell(mean=other)) for word, one, other in values)
+    rows = tuple((Cell(text=loss), Cell(mean=count, std=0.5), Cell(mean=rsum)) for loss, count, rsum in values)
     return Table("numbers", "Rows to sort.", (("", "loss"), ("i2t", "count"), ("i2t", "rsum")), rows)
 
 
 def wide() -> Table:
-    heads = tuple((f"group {place // 4}", f"a long heading {place}") for place in range(16))
-    cells = tuple(Cell(mean=float(place), std=0.1) for place in range(16))
+    heads = tuple((f"group {column // 4}", f"a long heading {column}") for column in range(16))
+    cells = tuple(Cell(mean=float(column), std=0.1) for column in range(16))
     return Table("wide", "A table wider than a telephone, with a caption of many words in it.", heads, (cells,) * 3)
 
 
 def named() -> Table:
-    heads = (("", "loss"), *(("", f"a long heading {place}") for place in range(20)))
-    rows = tuple((Cell(text=name), *(Cell(mean=place + 0.5) for place in range(20))) for name in ("a", "b"))
+    heads = (("", "loss"), *(("", f"a long heading {column}") for column in range(20)))
+    rows = tuple((Cell(text=name), *(Cell(mean=column + 0.5) for column in range(20))) for name in ("a", "b"))
     return Table("named", "A wide table with names.", heads, rows)
 
 
@@ -67,7 +67,7 @@ def beside() -> Table:
 
 def slider_chart() -> SliderChart:
     def lines(scale: float) -> tuple[Series, ...]:
-        falling = tuple(scale * (13.0 - place) for place in range(13))
+        falling = tuple(scale * (13.0 - index) for index in range(13))
         return Series(EVIL, "i2t", falling, (0.5,) * 13), Series("Triplet", "t2i", (*falling[:-1], math.nan))
 
     panels = {"VSE++": lines(1.0), "VSRN <2>": lines(10.0)}
@@ -107,8 +107,8 @@ class OpenPage:
         """Open all that is folded."""
         self.page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
 
-    def column(self, table: str, place: int) -> list[str]:
-        cells = f"#table-{table} tbody tr > :nth-child({place + 1})"
+    def column(self, table: str, index: int) -> list[str]:
+        cells = f"#table-{table} tbody tr > :nth-child({index + 1})"
         texts: list[str] = self.page.locator(cells).all_inner_texts()
         return texts
 
@@ -172,11 +172,11 @@ def test_the_slider_moves_the_numbers_by_keyboard(opened: OpenPage) -> None:
 
 def test_the_slider_moves_the_line_in_the_chart(opened: OpenPage) -> None:
     opened.wait_for_chart("eps")
-    place = "document.querySelector('#figure-eps .plot').layout.shapes[0].x0"
-    assert opened.page.evaluate(place) == pytest.approx(0.01)
+    threshold = "document.querySelector('#figure-eps .plot').layout.shapes[0].x0"
+    assert opened.page.evaluate(threshold) == pytest.approx(0.01)
     opened.page.locator("#figure-eps input").focus()
     opened.page.keyboard.press("ArrowLeft")
-    assert opened.page.evaluate(place) == pytest.approx(X[3], rel=1e-4)
+    assert opened.page.evaluate(threshold) == pytest.approx(X[3], rel=1e-4)
 
 
 def test_the_menu_changes_the_lines(opened: OpenPage) -> None:
@@ -190,7 +190,7 @@ def test_the_menu_changes_the_lines(opened: OpenPage) -> None:
 
 def test_the_fields_show_the_computed_weights(opened: OpenPage) -> None:
     opened.wait_for_chart("field")
-    first, second = (opened.page.locator("#figure-field .field").nth(place) for place in (0, 1))
+    first, second = (opened.page.locator("#figure-field .field").nth(index) for index in (0, 1))
     trace = "document.querySelectorAll('#figure-field .plot')[0].data"
     expected = weight_field("triplet", points=11).pivot_table(index="s_neg", columns="s_pos", values="w_neg")
     assert second.locator('[data-of="objective"]').input_value() == "1"  # another loss than the first
@@ -335,15 +335,15 @@ def test_on_a_narrow_screen_the_navigation_is_a_menu(browser: Any, address: str)
 
 
 def test_names_of_rows_and_headings_stay_while_a_table_scrolls(opened: OpenPage) -> None:
-    place = "(e) => { const box = e.getBoundingClientRect(); return [Math.round(box.left), Math.round(box.top)]; }"
+    corner = "(e) => { const box = e.getBoundingClientRect(); return [Math.round(box.left), Math.round(box.top)]; }"
     scroll = opened.page.locator(".scroll", has=opened.page.locator("#table-named"))
     name, number = opened.page.locator("#table-named tbody th").first, opened.page.locator("#table-named td").first
     hint = opened.page.locator(".table", has=opened.page.locator("#table-named"))
     assert "more-right" in (hint.get_attribute("class") or "")
-    before, moving = name.evaluate(place), number.evaluate(place)
+    before, moving = name.evaluate(corner), number.evaluate(corner)
     scroll.evaluate("(e) => { e.scrollLeft = 10000; }")
     opened.page.wait_for_timeout(100)
-    assert name.evaluate(place) == before and number.evaluate(place)[0] < moving[0]
+    assert name.evaluate(corner) == before and number.evaluate(corner)[0] < moving[0]
     assert "more-right" not in (hint.get_attribute("class") or "")
     head = opened.page.locator("#table-named thead th").last
     assert head.evaluate("(e) => getComputedStyle(e).position") == "sticky"

@@ -55,19 +55,19 @@ def expected(S: Matrix, match: Matrix, queries: Matrix) -> dict[str, float]:
     """Sort every row."""
     S, match = S[queries], match[queries]
     hits = [match[row][np.argsort(-S[row])] for row in range(len(S))]
-    number = [int(one.sum()) for one in hits]
-    found = [one[:R] * np.cumsum(one[:R]) / np.arange(1, R + 1) for one, R in zip(hits, number, strict=True)]
+    number = [int(row.sum()) for row in hits]
+    found = [row[:R] * np.cumsum(row[:R]) / np.arange(1, R + 1) for row, R in zip(hits, number, strict=True)]
     return {
-        **{f"R@{k}": 100 * float(np.mean([one[:k].any() for one in hits])) for k in (1, 5, 10)},
-        "MAP@R": float(np.mean([one.mean() for one in found])),
-        "R-precision": float(np.mean([one[:R].mean() for one, R in zip(hits, number, strict=True)])),
+        **{f"R@{k}": 100 * float(np.mean([row[:k].any() for row in hits])) for k in (1, 5, 10)},
+        "MAP@R": float(np.mean([precisions.mean() for precisions in found])),
+        "R-precision": float(np.mean([row[:R].mean() for row, R in zip(hits, number, strict=True)])),
     }
 
 
 def means(rows: pd.DataFrame, probe: str, direction: str) -> dict[str, float]:
-    own = rows[(rows["probe"] == probe) & (rows["direction"] == direction)]
-    assert own["statistic"].is_unique
-    return dict(zip(own["statistic"], own["mean"], strict=True))
+    chosen = rows[(rows["probe"] == probe) & (rows["direction"] == direction)]
+    assert chosen["statistic"].is_unique
+    return dict(zip(chosen["statistic"], chosen["mean"], strict=True))
 
 
 PAIRS = [(0, 5, True), (0, 6, False), (3, 0, True), (3, 35, True), (7, 21, True), (7, 22, False), (11, 1, True)]
@@ -77,8 +77,8 @@ PAIRS = [(0, 5, True), (0, 6, False), (3, 0, True), (3, 35, True), (7, 21, True)
 def test_statistics_are_those_of_sorting_every_row(judged_only: bool) -> None:
     judged = match_judgements(source(), [judgements(PAIRS)])
     rows = evaluate_judged([source()], judged, judged_only=judged_only)
-    own = OWNERS[None, :] == np.arange(IMAGES)[:, None]
-    wider = own.copy()
+    labelled = OWNERS[None, :] == np.arange(IMAGES)[:, None]
+    wider = labelled.copy()
     for i, j, positive in PAIRS:
         wider[i, j] |= positive
     embedded = source()
@@ -88,7 +88,7 @@ def test_statistics_are_those_of_sorting_every_row(judged_only: bool) -> None:
     queries = np.zeros(IMAGES, bool), np.zeros(CAPTIONS, bool)
     for side in (0, 1):
         queries[side][[pair[side] for pair in PAIRS] if judged_only else slice(None)] = True
-    for probe, match in (("recall", own), (PROBE, wider)):
+    for probe, match in (("recall", labelled), (PROBE, wider)):
         for direction, oracle in (("i2t", expected(S, match, queries[0])), ("t2i", expected(S.T, match.T, queries[1]))):
             got = means(rows, probe, direction)
             assert {name: got[name] for name in oracle} == pytest.approx(oracle)
@@ -144,9 +144,9 @@ def test_coco_is_matched_by_numbers_and_never_by_rows(tmp_path: Path) -> None:
 def test_labels_have_no_judgements() -> None:
     labels = Relations.of_labels(np.arange(IMAGES) % 3)
     ids = [f"{i}.jpg" for i in range(IMAGES)]
-    one = source(captions=source().images, caption_image=None, caption_ids=ids, relations=labels)
+    labelled = source(captions=source().images, caption_image=None, caption_ids=ids, relations=labels)
     with pytest.raises(InputError, match="is one set of items, whose positives are its labels"):
-        match_judgements(one, [judgements(PAIRS)])
+        match_judgements(labelled, [judgements(PAIRS)])
 
 
 def test_a_split_without_a_new_positive_keeps_its_numbers() -> None:

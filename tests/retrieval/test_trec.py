@@ -44,8 +44,8 @@ def read(folder: Path, direction: str) -> tuple[Run, dict[str, set[str]]]:
         run[query].append((document, int(rank), float(score)))
     relevant: dict[str, set[str]] = defaultdict(set)
     for line in (folder / f"{direction}.qrels").read_text(encoding="ascii").splitlines():
-        query, zero, document, one = line.split(" ")
-        assert (zero, one) == ("0", "1")
+        query, zero, document, grade = line.split(" ")
+        assert (zero, grade) == ("0", "1")
         relevant[query].add(document)
     return run, relevant
 
@@ -77,12 +77,12 @@ def test_a_run_is_sorted_and_ties_keep_the_order_of_rows(tmp_path: Path) -> None
     source = embedded(2)
     write_run_files(source, tmp_path, None, "our tag")
     run, _ = read(tmp_path, "t2i")
-    places = {f"image%20{i}": i for i in range(30)}
+    positions = {f"image%20{i}": i for i in range(30)}
     assert set(run) == {f"{c}%25%C3%A9" for c in range(70)}
     tied = 0
     for rows in run.values():
         assert [rank for _, rank, _ in rows] == list(range(1, 31))
-        keys = [(-score, places[document]) for document, _, score in rows]
+        keys = [(-score, positions[document]) for document, _, score in rows]
         assert keys == sorted(keys)
         tied += len(keys) - len({score for score, _ in keys})
     assert tied > 0

@@ -141,7 +141,7 @@ def test_every_count_is_explained_in_a_line() -> None:
 
 
 def test_legends_are_read_from_docstrings_of_all_probes() -> None:
-    assert {one.name for one in declarations("probes") if explanations(one.name)} >= {
+    assert {probe.name for probe in declarations("probes") if explanations(probe.name)} >= {
         "cocos",
         "similarity",
         "influence",

@@ -26,8 +26,8 @@ def _cell(table: Table, heading: str, row: int = 0) -> Cell:
 def test_a_missing_seed_is_marked_and_named() -> None:
     frame = study()
     i2t, _ = bleeker2022_1.build(frame[frame["run"] != RUN])
-    row = next(place for place, line in enumerate(i2t.rows) if line[0].text == "NT-Xent")
-    assert [line[0].mark for line in i2t.rows] == ["b" if place == row else "" for place in range(4)]
+    row = next(index for index, line in enumerate(i2t.rows) if line[0].text == "NT-Xent")
+    assert [line[0].mark for line in i2t.rows] == ["b" if index == row else "" for index in range(4)]
     assert i2t.notes[1] == "[b] seed 1 of scenes, ambiguity 0.1, VSE++, NT-Xent missing: n = 2."
     assert _cell(i2t, "i2t R@1 ours", row).plain() == "35.0 ± 1.4"  # 34 and 36
     assert "n = 2 to 3 runs" in i2t.caption
@@ -144,7 +144,7 @@ def test_what_is_missing_is_named() -> None:
 
 def test_letters_go_on_after_z() -> None:
     notes = Footnotes()
-    letters = [notes.letter(str(place)) for place in range(54)]
+    letters = [notes.letter(str(number)) for number in range(54)]
     assert (letters[25], letters[26], letters[51], letters[52]) == ("z", "aa", "az", "ba")
     assert notes.texts()[26] == "[aa] 26"
     assert join_marks("a,b", "", "b", "†") == "a,b,†"

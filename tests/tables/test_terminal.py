@@ -58,7 +58,7 @@ def test_one_too_wide_either_way_is_split_between_groups() -> None:
 
 def test_rows_without_a_number_in_a_block_are_left_out_of_it() -> None:
     rows = [
-        (Cell(text=f"row{k}"), *(Cell(mean=1.0, std=0.1) if (k < 4) == (place < 2) else Cell() for place in range(4)))
+        (Cell(text=f"row{k}"), *(Cell(mean=1.0, std=0.1) if (k < 4) == (column < 2) else Cell() for column in range(4)))
         for k in range(8)
     ]
     table = Table("t", "c.", (("", "label"), *(("", f"statistic {k}") for k in range(4))), tuple(rows))
@@ -120,7 +120,7 @@ def test_no_line_is_wider_and_no_number_is_broken(
     labels = data.draw(st.lists(st.text("abc:=,-_ ", min_size=1, max_size=50), min_size=rows, max_size=rows))
     body = tuple(
         (Cell(text=label), *(data.draw(cells) for _ in range(columns)))
-        for label in (one.strip() or "x" for one in labels)
+        for label in (text.strip() or "x" for text in labels)
     )
     heads = tuple(("i2t" if grouped and k % 2 else "", f"name{k}") for k in range(columns))
     table = Table("t", "Caption: of it; more.", (("", "label"), *heads), body)

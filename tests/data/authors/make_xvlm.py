@@ -79,7 +79,7 @@ def run(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     Retrieval.args = argparse.Namespace(distributed=False)
     torch.distributed.init_process_group("gloo", f"file://{folder / 'meeting'}", rank=0, world_size=1)
     i2t, t2i = Retrieval.evaluation(model, loader, tokenizer, torch.device("cpu"), config)
-    of_image = {row: [k for k, own in enumerate(owner) if own == row] for row in range(len(images))}
+    of_image = {row: [k for k, image in enumerate(owner) if image == row] for row in range(len(images))}
     recalls = Retrieval.itm_eval(i2t, t2i, dict(enumerate(owner)), of_image)
     with torch.no_grad():
         ids = tokenizer(texts, padding="longest", truncation=True, max_length=config["max_tokens"], return_tensors="pt")

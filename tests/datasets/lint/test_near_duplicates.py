@@ -29,15 +29,16 @@ def draw(rng: random.Random, words: int = 25) -> str:
 def insert(word: str) -> Callable[[str, random.Random], str]:
     def change(text: str, rng: random.Random) -> str:
         words = text.split()
-        place = rng.randint(0, len(words))
-        return " ".join([*words[:place], word, *words[place:]])
+        position = rng.randint(0, len(words))
+        return " ".join([*words[:position], word, *words[position:]])
 
     return change
 
 
 def blank(text: str, rng: random.Random) -> str:
-    place = rng.choice([place for place, letter in enumerate(text) if letter != " " and text[place - 1] != " "][1:])
-    return f"{text[:place]} {text[place:]}"
+    inside = [index for index, letter in enumerate(text) if letter != " " and text[index - 1] != " "][1:]
+    index = rng.choice(inside)
+    return f"{text[:index]} {text[index:]}"
 
 
 CHANGES: dict[str, Callable[[str, random.Random], str]] = {
@@ -74,7 +75,7 @@ def found(rows: list[Row]) -> LintReport:
 
 
 def count(rows: list[Row]) -> int:
-    return {one.id: one.count for one in found(rows).findings}.get("near-duplicates", 0)
+    return {finding.id: finding.count for finding in found(rows).findings}.get("near-duplicates", 0)
 
 
 @pytest.mark.parametrize("what", CHANGES)
@@ -148,7 +149,7 @@ def test_titles_of_one_text_are_found_whatever_stands_first() -> None:
 
 def test_very_many_copies_cost_no_more_than_their_number() -> None:
     text = draw(random.Random(0))
-    assert count(rows_of([text[:place] + "," * (place > 0) + text[place:] for place in range(100)])) == 99
+    assert count(rows_of([text[:position] + "," * (position > 0) + text[position:] for position in range(100)])) == 99
 
 
 def test_examples_are_the_copies_with_their_lines(tmp_path: Path) -> None:

@@ -173,9 +173,9 @@ def divided(state: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
     parts_by_name: dict[str, dict[str, Tensor]] = {"base": {}, "top": {}}
     for name, tensor in state.items():
         head, _, rest = name.partition(".")
-        part, _, place = parts.get(head, "top.0").partition(".")
-        assert torchvision_name(f"{part}.{place}.{rest}") == name
-        parts_by_name[part][f"{place}.{rest}"] = tensor
+        part, _, layer = parts.get(head, "top.0").partition(".")
+        assert torchvision_name(f"{part}.{layer}.{rest}") == name
+        parts_by_name[part][f"{layer}.{rest}"] = tensor
     return parts_by_name
 
 

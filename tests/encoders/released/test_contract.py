@@ -105,8 +105,8 @@ def test_the_user_is_told_what_is_left_out_and_what_to_know(release: Release) ->
     file = release.file()
     opened = open_file(release.name, file)
     assert opened is not None
-    every = [name for tower in file.towers for name in tower]
-    assert sorted(opened.ignored) == sorted(n for n in every if release.ignored and re.search(release.ignored, n))
+    all_names = [name for tower in file.towers for name in tower]
+    assert sorted(opened.ignored) == sorted(n for n in all_names if release.ignored and re.search(release.ignored, n))
     assert len(opened.notices) == len(release.notices)
     for notice, pattern in zip(opened.notices, release.notices, strict=True):
         assert re.search(pattern, notice)
@@ -156,8 +156,8 @@ def require_named(release: Release, step: int) -> None:
     """Open a file without a tensor, and with one of another shape: every `step`-th, and those that decide something."""
     file, decide = release.file(), "|".join(filter(None, (release.family, release.sizes, *release.implied)))
     for index, tower in enumerate(file.towers):
-        for place, name in enumerate(last_of_each_kind(tower)):
-            if (place % step and not re.search(decide, name)) or re.search(release.ignored or "$^", name):
+        for number, name in enumerate(last_of_each_kind(tower)):
+            if (number % step and not re.search(decide, name)) or re.search(release.ignored or "$^", name):
                 continue
             with pytest.raises(InputError, match=_other_shape(release, name, tower[name])):
                 open_file(release.name, with_tensor(file, index, name, tower[name][None]))
@@ -213,10 +213,10 @@ def require_unopened(release: Release, every_damage: bool) -> None:
     """Damage each tensor that sizes are read from, in one way after the other or in each."""
     file, ways = release.file(), list(DAMAGES)
     for index, tower in enumerate(file.towers):
-        for place, name in enumerate(name for name in tower if re.search(release.sizes, name)):
+        for number, name in enumerate(name for name in tower if re.search(release.sizes, name)):
             if release.ignored and re.search(release.ignored, name):
                 continue
-            for damage in ways if every_damage else (ways[place % 6], ways[(place + 3) % 6]):
+            for damage in ways if every_damage else (ways[number % 6], ways[(number + 3) % 6]):
                 try:
                     models = opened_by(with_tensor(file, index, name, DAMAGES[damage](tower[name])))
                 except InputError:

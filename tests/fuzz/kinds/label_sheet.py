@@ -22,8 +22,8 @@ def make(folder: Path) -> None:
     with open(folder / "labels.csv", "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(["image", "caption", "answer"])
-        for place, answer in enumerate(ANSWERS):
-            image, caption = material.image_ids[place % 3], material.caption_ids[-1 - place]
+        for number, answer in enumerate(ANSWERS):
+            image, caption = material.image_ids[number % 3], material.caption_ids[-1 - number]
             writer.writerow([image, caption, answer])
 
 

@@ -23,7 +23,7 @@ def read(folder: Path) -> object:
     """Take it up, and do what is left of it."""
     study = Study.open(folder / "study")
     study = Study.begin(study.path, study.grid)
-    left = [one.run for one in study.statuses() if one.status != "done"]
+    left = [entry.run for entry in study.statuses() if entry.status != "done"]
     for run in left:
         work(study.path, run.key)
-    return [(one.run, one.status, one.rsum) for one in study.statuses()]
+    return [(entry.run, entry.status, entry.rsum) for entry in study.statuses()]

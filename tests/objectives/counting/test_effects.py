@@ -122,9 +122,9 @@ def test_effects_of_float32_similarities_are_those_of_float64(spec: str) -> None
     objective, whole = build("objectives", spec), rows(4, queries=400, candidates=32)
     single = WholeRows.from_rows(whole.S.float(), whole.mask)
     double = WholeRows.from_rows(single.S.double(), whole.mask)
-    exact, stated = (effects(objective, one, 0.01) for one in (double, single))
+    exact, stated = (effects(objective, entries, 0.01) for entries in (double, single))
     for name in ("positive", "mass_below", "n_eff"):
-        one, other = getattr(exact, name).double(), getattr(stated, name).double()
-        known = ~one.isnan()
-        assert torch.equal(known, ~other.isnan())
-        assert float((one - other)[known].square().sum()) <= 1e-4 * float(one[known].square().sum()), name
+        expected, actual = getattr(exact, name).double(), getattr(stated, name).double()
+        known = ~expected.isnan()
+        assert torch.equal(known, ~actual.isnan())
+        assert float((expected - actual)[known].square().sum()) <= 1e-4 * float(expected[known].square().sum()), name

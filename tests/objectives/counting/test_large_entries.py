@@ -111,8 +111,8 @@ def clustered_source(n: int, per_cluster: int) -> SplitEmbeddings:
     """Vectors of clusters, so that every query has near candidates, in no order."""
     generator = torch.Generator().manual_seed(0)
     centres = torch.randn(-(-n // per_cluster), 24, generator=generator)
-    own = torch.randperm(n, generator=generator) // per_cluster
-    v, t = (centres[own] + 0.4 * torch.randn(n, 24, generator=generator) for _ in range(2))
+    cluster = torch.randperm(n, generator=generator) // per_cluster
+    v, t = (centres[cluster] + 0.4 * torch.randn(n, 24, generator=generator) for _ in range(2))
     v, t = (torch.nn.functional.normalize(x, dim=1) for x in (v, t))
     ids = [str(i) for i in range(n)]
     return SplitEmbeddings("clusters", v, t, None, np.arange(n), ids, ids, "f" * 64)
@@ -140,6 +140,6 @@ def test_a_pass_gives_the_same_bits_whether_or_not_blocks_are_searched(
             assert torch.equal(getattr(a.extremes, name), getattr(b.extremes, name)), name
         for objective in OBJECTIVES:
             for eps in (0.01, 0.2):
-                one, other = (rows.counts(objective, eps, "corrected") for rows in (a, b))
+                first, second = (rows.counts(objective, eps, "corrected") for rows in (a, b))
                 for name in ("above", "mass_above", "mass_below", "positive", "n_eff"):
-                    assert torch.equal(getattr(one, name).nan_to_num(9), getattr(other, name).nan_to_num(9)), name
+                    assert torch.equal(getattr(first, name).nan_to_num(9), getattr(second, name).nan_to_num(9)), name

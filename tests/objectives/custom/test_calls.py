@@ -127,7 +127,7 @@ def test_a_loss_is_checked_on_batches_that_it_runs_on(tmp_path: Path) -> None:
         "    others = S.masked_fill(torch.eye(len(S), dtype=torch.bool), -1)\n"
         "    return (0.2 + others.topk(k, dim=1).values - S.diag()[:, None]).relu().sum()\n"
     )
-    assert "fail" not in {one.outcome for one in check(f"{file}:top", processes=2)}
+    assert "fail" not in {verdict.outcome for verdict in check(f"{file}:top", processes=2)}
     with pytest.raises(
         InputError, match=r"must run on batches of 8 pairs to be checked; .* It runs on 16 pairs: check"
     ):
@@ -139,9 +139,9 @@ def identity_in_float32(S: Tensor) -> Tensor:
 
 
 def weights_in_float32(S: Tensor) -> Tensor:
-    own = torch.zeros(len(S), len(S), dtype=torch.float32)
-    own[torch.arange(len(S)), torch.arange(len(S))] = torch.ones(len(S), dtype=torch.float64)
-    return softmax(own @ S)
+    identity = torch.zeros(len(S), len(S), dtype=torch.float32)
+    identity[torch.arange(len(S)), torch.arange(len(S))] = torch.ones(len(S), dtype=torch.float64)
+    return softmax(identity @ S)
 
 
 class LayerOutside:

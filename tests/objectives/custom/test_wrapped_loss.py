@@ -273,8 +273,8 @@ def test_training_with_it_is_training_with_the_objective(losses: Path, tmp_path:
         data="scenes:train=30,val=10,test=10,size=16", encoder="vsepp:dim=16,words=8,width=4", epochs=1, batch_size=32
     )
     runs = [
-        train(replace(tiny, objective=spec), tmp_path / str(place))
-        for place, spec in enumerate((f"{losses}:on_embeddings", "ntxent"))
+        train(replace(tiny, objective=spec), tmp_path / str(number))
+        for number, spec in enumerate((f"{losses}:on_embeddings", "ntxent"))
     ]
     theirs, ours = (pd.read_csv(run.trajectory)["loss"].to_numpy() for run in runs)
     assert theirs == pytest.approx(ours, rel=1e-3)
@@ -386,8 +386,8 @@ def test_the_message_of_a_loss_of_views_names_what_measures_it(others: Path, nam
 
 def test_a_loss_of_shape_one_is_one_number(others: Path) -> None:
     S, mask = torch.rand(6, 6), pair_mask(torch.arange(6))
-    one, plain = (build("objectives", f"{others}:{name}") for name in ("of_shape_one", "rows"))
-    assert torch.equal(one(S, mask).W, plain(S, mask).W)
+    wrapped, plain = (build("objectives", f"{others}:{name}") for name in ("of_shape_one", "rows"))
+    assert torch.equal(wrapped(S, mask).W, plain(S, mask).W)
     with pytest.raises(InputError, match=r"one number, or one a query, \(6,\); got \(12,\)"):
         build("objectives", f"{others}:of_two_batches")(S, mask)
 

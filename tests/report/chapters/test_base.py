@@ -129,7 +129,7 @@ def test_the_figures_of_goal_are_a_chapter_where_a_study_wants_them(results: Res
 
 
 def test_pictures_beyond_the_first_are_folded() -> None:
-    pictures = [Picture(str(place), "c", "a", None) for place in range(3)]
+    pictures = [Picture(str(number), "c", "a", None) for number in range(3)]
     table = Table("t", "c", (("", "a"),), ())
     assert fold([*pictures, table]) == ((pictures[0], pictures[1], table), (pictures[2],))
     assert fold([table]) == ((table,), ())
@@ -164,7 +164,7 @@ def test_the_threshold_is_that_of_most_counts(report_data: ReportData) -> None:
 
 
 def test_papers_are_those_of_what_the_page_has(sections: list[Section]) -> None:
-    (section,) = (one for one in sections if one.title == "How to cite")
+    (section,) = (candidate for candidate in sections if candidate.title == "How to cite")
     (table,) = section.tables
     lines = {str(row[1].text).partition(",")[0]: str(row[0].text) for row in table.rows}
     assert "cocos C_neg" in lines["Bleeker"] and "ntxent" in lines["Bleeker"]

@@ -30,13 +30,13 @@ def row(loss: str, statistic: str, mean: float, direction: str = "both", **more:
     """Return a summary row of one run: of rsum, or of the statistics of `cocos` and `weight_mass`."""
     of_recall = statistic in ("rsum", "R@1", "true_negatives")
     probe = "recall" if of_recall else "weight_mass" if statistic in ("W_neg", "W_low") else "cocos"
-    own = {"data": "scenes", "encoder": "VSE++", "seed": 0, "spec": loss.lower(), "split": "test"}
-    own |= {"objective": loss.lower(), **more}
+    labels = {"data": "scenes", "encoder": "VSE++", "seed": 0, "spec": loss.lower(), "split": "test"}
+    labels |= {"objective": loss.lower(), **more}
     counted = {"convention": "corrected", "eps": 0.01, "batch_size": 128.0, "sampling": "pairs", "n": 40}
     settings = dict.fromkeys(("convention", "eps", "batch_size", "sampling")) if of_recall else counted
-    run = f"{loss}-{own['data']}-{own['encoder']}-{own['seed']}"
+    run = f"{loss}-{labels['data']}-{labels['encoder']}-{labels['seed']}"
     numbers = {"objective_label": loss, "probe": probe, "statistic": statistic, "direction": direction, "mean": mean}
-    return {"short_batch": None, **settings, **numbers, **own, "run": run}
+    return {"short_batch": None, **settings, **numbers, **labels, "run": run}
 
 
 def against_best(system: str, lead: float, p: float = 0.0012, **more: Any) -> dict[str, Any]:

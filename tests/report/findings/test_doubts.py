@@ -49,7 +49,7 @@ def test_one_seed_is_a_doubt() -> None:
 
 
 def test_runs_without_numbers_are_counted_by_their_status() -> None:
-    gaps = [{"run": str(place), "status": status} for place, status in enumerate(["failed", "failed", "waiting"])]
+    gaps = [{"run": str(number), "status": status} for number, status in enumerate(["failed", "failed", "waiting"])]
     assert texts(TWO_SEEDS, gaps=gaps) == ["3 of 5 runs have no numbers: 2 failed and 1 waiting."]
 
 
@@ -59,8 +59,8 @@ def test_an_undefined_rsum_is_named() -> None:
 
 
 def test_the_best_epoch_in_the_warmup_is_a_doubt() -> None:
-    own = epochs([10.0, 300.0, 400.0, 350.0], [None, "triplet", "triplet", None])
-    assert texts(TWO_SEEDS, epochs=own) == [
+    rows = epochs([10.0, 300.0, 400.0, 350.0], [None, "triplet", "triplet", None])
+    assert texts(TWO_SEEDS, epochs=rows) == [
         "A: validation rsum is highest within the warm-up, in which triplet trains. The loss itself did not improve "
         "the model."
     ]

@@ -40,7 +40,9 @@ def test_runs_that_were_not_examined_have_no_sentence() -> None:
 def test_runs_that_are_well_have_one() -> None:
     (well,) = ill_runs(found("abcd", ("a", "note", "cone")))
     assert well.text == "The doctor finds no problem in 4 runs (recall@1 20.0% to 50.0%)." and not well.warning
-    assert [one.text for one in ill_runs(found("a"))] == ["The doctor finds no problem in 1 run (recall@1 20.0%)."]
+    assert [finding.text for finding in ill_runs(found("a"))] == [
+        "The doctor finds no problem in 1 run (recall@1 20.0%)."
+    ]
 
 
 def test_errors_come_before_warnings_each_once() -> None:
@@ -51,8 +53,8 @@ def test_errors_come_before_warnings_each_once() -> None:
         ("a", "note", "cone"),
     )
     ill = ill_runs(found("abcd", *rows))
-    assert all(one.warning for one in ill)
-    assert [one.text for one in ill] == [
+    assert all(finding.warning for finding in ill)
+    assert [finding.text for finding in ill] == [
         "Error: no-learning in 1 of 4 runs (a): it has no-learning.",
         "Warning: hubness in 2 of 4 runs (b, c): it has hubness.",
     ]
