@@ -1,4 +1,4 @@
-"""Run a contract on every entry of a registry within one test: one to collect, every failure named."""
+"""Run a contract on every entry of a registry within one test: pytest collects one test and names every failure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def each(*names_and_values: Any) -> Callable[[Test], Test]:
                 pytest.skip(f"{len(skipped)} of {len(cases)} cases: {'; '.join(dict.fromkeys(skipped))}")
 
         for name in [name for name in vars(run) if "hypothesis" in name]:
-            delattr(run, name)  # or pytest would have it that the loop draws examples
+            delattr(run, name)  # or pytest would assume that the loop draws examples
         kept = [
             parameter for parameter in inspect.signature(test).parameters.values() if parameter.name not in cases[0]
         ]
@@ -82,7 +82,7 @@ def _cases(names: Iterable[str], values: Iterable[Iterable[Any]]) -> Iterator[di
 
 
 def _short(value: Any) -> str:
-    """Return what a value is called in the name of a case."""
+    """Return the name of a value in the name of a case."""
     name = getattr(value, "__name__", None) or getattr(value, "name", None)
     text = name if isinstance(name, str) else str(value)[:80]
     return text if text.isprintable() else ascii(text)

@@ -1,4 +1,4 @@
-"""Names that a file from somebody else may give to a study, a run, a loss or a tensor, to steer what shows them."""
+"""Names by which somebody else's file may try to steer a terminal, a page or a table that shows them."""
 
 from __future__ import annotations
 

@@ -44,12 +44,12 @@ from tests.each import each
 from tests.hostile_names import CONTROLS, HOSTILE, IN_FRAMES
 
 ELEMENTS = {"div", "table", "caption", "span", "thead", "tbody", "tr", "th", "td", "p"}
-FORMULAS = ("=", "+", "@", "\t", "\r")  # how a cell begins that a spreadsheet computes
+FORMULAS = ("=", "+", "@", "\t", "\r")  # first characters of cells that a spreadsheet computes
 
 
 @dataclass(frozen=True)
 class Format:
-    """What writes a name, and what is asserted of its text."""
+    """The function that writes a name, and what its text must hold."""
 
     name: str
     write: Callable[[str, Path], str]  # of a name; the folder is for files
@@ -212,7 +212,7 @@ def test_brackets_of_a_label_are_no_style_of_a_bar() -> None:
 
 @each("format", ["table", "json", "csv", "markdown", "latex"])
 def test_a_file_whose_name_is_no_utf8_is_evaluated(tmp_path: Path, format: str) -> None:
-    """It was a traceback of pyarrow's: `surrogates not allowed`."""
+    """pyarrow raised `surrogates not allowed`, a traceback."""
     path = os.fsdecode(os.fsencode(tmp_path) + b"/a\xff\x1b[31m.npz")
     vectors = np.eye(4, dtype=np.float32)
     with open(path, "wb") as stream:

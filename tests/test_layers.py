@@ -1,4 +1,4 @@
-"""Who may import whom: read from the text of the files, lazy imports and TYPE_CHECKING included."""
+"""Does each file import only what its layer may, lazy imports and TYPE_CHECKING included?"""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ Import = tuple[str, str]  # the module that is imported, and the name taken from
 
 
 def module_of(file: Path, library: Path = LIBRARY) -> str:
-    """`lossscope.io.files`; a package's own file has the package's name."""
+    """Return a file's module, such as `lossscope.io.files`; `__init__.py` has the package's name."""
     parts = (library.name, *file.relative_to(library).with_suffix("").parts)
     return ".".join(part for part in parts if part != "__init__")
 
 
 def package_of(module: str) -> str:
-    """The top-level folder or file that a module lives in: `io`, `errors`; `lossscope` for the library's own."""
+    """Return the top-level folder or file of a module: `io`, `errors`; `lossscope` for the library's `__init__.py`."""
     return [*module.split("."), "lossscope"][1]
 
 
 @cache
 def parsed(file: Path) -> tuple[ast.AST, ...]:
-    """Every node of a file."""
+    """Return every node of a file."""
     return tuple(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
 
 
 @cache
 def imports(file: Path, library: Path = LIBRARY) -> tuple[Import, ...]:
-    """Everything that a file imports, wherever in it."""
+    """Yield everything that a file imports, at any level."""
     return tuple(_imports(file, library))
 
 
@@ -72,7 +72,7 @@ def _imports(file: Path, library: Path) -> Iterator[Import]:
 
 
 def breaches(library: Path = LIBRARY) -> list[str]:
-    """Every import that the rule forbids, as one line each."""
+    """Return a line for each import that the rule forbids."""
     return [line for file in sorted(library.rglob("*.py")) for line in _breaches(file, library)]
 
 
@@ -95,7 +95,7 @@ def _breaches(file: Path, library: Path) -> Iterator[str]:
 
 
 def circles(library: Path = LIBRARY) -> list[tuple[str, ...]]:
-    """Files that import each other, directly or by way of others: strongly connected components."""
+    """Return the files that import each other, directly or through others: strongly connected components."""
     graph = {
         module_of(file, library): {target for target, _ in imports(file, library)} for file in library.rglob("*.py")
     }
@@ -142,7 +142,7 @@ def test_a_planted_circle_is_seen(tmp_path: Path) -> None:
 
 
 def planted(folder: Path, files: dict[str, str]) -> Path:
-    """A small library of these files."""
+    """Write a small library of these files."""
     for name, text in files.items():
         path = folder / "lossscope" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -223,7 +223,7 @@ def test_tables_and_pictures_are_made_without_torch() -> None:
 
 
 def fresh(code: str) -> str:
-    """What a new interpreter prints."""
+    """Return what a new interpreter prints."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -1,4 +1,4 @@
-"""Files of old torch and of Python 2 open as those of today do, with and without `--old-pickle`."""
+"""Do files of old torch and of Python 2 open as today's files do, with and without `--old-pickle`?"""
 
 from __future__ import annotations
 

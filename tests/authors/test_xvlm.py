@@ -31,7 +31,7 @@ MADE = ANSWERS.content
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """What X-VLM's fine-tuning saves, with the tokeniser and the data beside it."""
+    """Write what X-VLM's fine-tuning saves, with the tokeniser and the data beside it."""
     write_words(tmp_path / "vocab.txt")
     write_data(tmp_path / "data")
     masks = {name: torch.zeros(shape) for name, shape in MADE["derived"].items()}

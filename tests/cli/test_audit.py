@@ -1,4 +1,4 @@
-"""`lossscope audit` from the command line: files, what is printed, masks in training and sweeps, messages."""
+"""Does `lossscope audit` write its files, print what they hold, mask training and sweeps, and refuse bad input?"""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_pages_keep_the_answers_that_were_given(page: str) -> None:
 
 
 def answer_sheet(path: str, flip: int | None = None) -> None:
-    """Answer the sheet of an audit; the person of `flip` answers this row and the one after it otherwise."""
+    """Answer the sheet of an audit; with `flip`, answer that row and the next the other way."""
     table = read_csv("out/sheet.csv").astype({"answer": object})
     words = ["no" if row % 4 else "yes" for row in range(len(table))]
     for row in () if flip is None else (flip, flip + 1):
@@ -239,7 +239,7 @@ def test_signals_are_listed_with_their_questions_and_sources() -> None:
 
 
 def worth_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dump of 60 pairs in twos that say the same, and labels of some; the trial is short."""
+    """Write a dump of 60 pairs, two for each meaning, and labels of a few; shorten the trial."""
     monkeypatch.setattr("lossscope.audit.estimate.held_out_trial._STEPS", 10)
     monkeypatch.setattr("lossscope.audit.estimate.held_out_trial.SEEDS", 2)
     random, n = np.random.default_rng(0), 60

@@ -1,4 +1,4 @@
-"""`lossscope diagram`: pictures of the papers, of any objective, and of where data are on them."""
+"""Does `lossscope diagram` draw the papers' pictures, any objective, and the data on top?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def diagram(*words: str | Path) -> Result:
 
 
 def made(*words: str | Path) -> list[str]:
-    """The names of the pictures that were printed, all of which are there."""
+    """Return the names of the printed pictures; every file must exist."""
     result = diagram(*words, *FEW, "--quiet")
     assert result.exit_code == 0, result.stderr
     names = result.stdout.split()

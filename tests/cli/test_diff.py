@@ -25,7 +25,7 @@ def run(tiny_run: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def other(dump: Path) -> Path:
-    """The same items as those of the dump, under a model whose captions lie elsewhere."""
+    """Write the items of the dump under a model whose captions lie elsewhere."""
     arrays = dict(np.load(dump))
     arrays["captions"] = arrays["captions"] + np.random.default_rng(1).normal(size=arrays["captions"].shape)
     np.savez(dump.parent / "other.npz", **arrays)

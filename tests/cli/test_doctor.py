@@ -1,4 +1,4 @@
-"""From the command line: what is wrong is said on one screen, as JSON, as a page; exit codes and messages."""
+"""Does `lossscope doctor` state its findings on one screen, as JSON and as a page, with exit codes and messages?"""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def doctor(*words: object) -> Result:
 
 
 def words_of(case: Case) -> list[str]:
-    """Return the arguments that state a case."""
+    """Return the arguments of a case."""
     options = [(OPTIONS[name], str(value)) for name, value in case.options.items()]
     return [*map(str, case.sources), *(word for option in options for word in option)]
 
 
 @pytest.fixture
 def plant() -> Words:
-    """Write a case in a folder of its own, below that of the test; return the arguments that state it."""
+    """Write a case in a new folder below that of the test; return its arguments."""
 
     def write(planted: Plant) -> list[str]:
         folder = Path(f"{planted.__module__.rpartition('.')[2]}-{planted.__name__}")

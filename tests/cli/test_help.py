@@ -55,7 +55,7 @@ def shown_help(words: str, width: int, option: str = "--help-all") -> str:
 def test_help_is_no_wider_than_the_terminal_and_shows_examples_options_and_choices_whole(
     words: str, width: int
 ) -> None:
-    """Of `train` an option was cut off at 80 columns, and a choice was broken within a word."""
+    """`train --help` cut off an option at 80 columns and broke a choice within a word."""
     text = shown_help(words, width)
     if words not in ("demo", "study worker"):
         typed = f"probe {words}" if words in PROBES - {"cocos"} else words

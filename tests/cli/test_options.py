@@ -1,4 +1,4 @@
-"""Is an option stated once: does a field make the option, its default, its range and its value, in every command?"""
+"""Is an option stated once: does its field make the option, default, range and value in every command?"""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ USUAL = Toy((Path("a"),))
 
 
 def parsed(words: str, function: Any) -> dict[str, Any]:
-    """What a function is called with."""
+    """Return what a function is called with."""
     form, called = Form(function, {}), list[dict[str, Any]]()
 
     class Run:

@@ -219,7 +219,7 @@ class Clock:
 
 
 def written(capsys: pytest.CaptureFixture[str], *reports: tuple[float, int, int]) -> list[str]:
-    """The lines that reports (seconds, done, of) lead to, each written at once."""
+    """Return the lines that reports (seconds, done, of) print, each written at once."""
     clock = Clock()
     report = progress_lines(0, clock)
     for clock.now, done, total in reports:

@@ -20,7 +20,7 @@ LINE = "--objective ntxent --batch-size 8"
 
 @pytest.fixture
 def texts(dump: Path) -> Path:
-    """The same dump, with the texts of its captions and the names of its images."""
+    """Write the same dump with the texts of its captions and the names of its images."""
     arrays = dict(np.load(dump))
     names = [f"photo{row}.jpg" for row in range(12)]
     captions = [f"caption {row} that\nis longer than the others, word by word" for row in range(24)]

@@ -1,4 +1,4 @@
-"""What does the start of a command import, and is Ctrl-C in the midst of it no traceback?"""
+"""Does a command import only what it needs, and is Ctrl-C during the imports no traceback?"""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ print([name for name in sys.argv[1].split() if name in sys.modules])
 
 
 def test_common_commands_import_nothing_that_they_do_not_use() -> None:
-    """One process runs them all, so that what none of them may import is not there at the end."""
+    """One process runs all commands; the modules that none may import are missing at the end."""
     command = [sys.executable, "-P", "-c", RUN, " ".join((*NOT_NEEDED, *FOREIGN)), *COMMON]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -117,7 +117,7 @@ def test_to_import_the_library_freezes_nothing() -> None:
 
 @pytest.mark.parametrize("module", ["lossscope_cli._start", "typer", "lossscope_cli.listing"])
 def test_ctrl_c_at_the_start_is_no_traceback(module: str) -> None:
-    """After one of the modules that are imported; before the first of them Python itself is not ready."""
+    """The interrupt comes after one of the imported modules; before the first, Python itself is not ready."""
     command = [sys.executable, "-P", "-X", "importtime", "-m", "lossscope_cli", "list", "objectives"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert process.stderr is not None
@@ -160,7 +160,7 @@ lossscope_cli.main()
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
-    """Run code in which Ctrl-C interrupts, also where a shell in the background has it ignored."""
+    """Run code that Ctrl-C interrupts, also where a background shell ignores it."""
     code = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{code}"
     return subprocess.run([sys.executable, "-P", "-c", code], check=False, capture_output=True, text=True)
 

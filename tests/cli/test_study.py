@@ -20,13 +20,13 @@ from tests.farm import warm_jobs
 
 @pytest.fixture(autouse=True)
 def _files(tmp_path: Path, tiny_study: Path) -> None:
-    """tiny.toml, and its finished study in runs/tiny, where it is looked for."""
+    """Copy tiny.toml, and its finished study to runs/tiny, where commands find it."""
     shutil.copytree(tiny_study, tmp_path / "runs" / "tiny")
     shutil.copy(tiny_study.parent / "tiny.toml", tmp_path)
 
 
 def fail(index: int = -1) -> str:
-    """Make one run a failed one; return its key."""
+    """Make a run fail; return its key."""
     folder = sorted(Path("runs/tiny/runs").iterdir())[index]
     (folder / "status.json").write_text('{"status": "failed", "reason": "no memory left"}', encoding="utf-8")
     return folder.name

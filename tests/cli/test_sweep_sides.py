@@ -56,7 +56,7 @@ def _dumps(tmp_path: Path) -> None:
 
 
 def expected(source: str, changes: dict[str, Any], **request: Any) -> pd.DataFrame:
-    """The rows of the library."""
+    """Return the rows of the library."""
     options = {"objectives": ("ntxent",), "probes": COCOS, "batch_size": 8, **changes}
     embedded = load(source, **request)
     guide = load("guide.npz") if "gist" in options.get("masks", ()) else None
@@ -174,7 +174,7 @@ def test_a_frame_states_rules_in_full_and_what_the_guide_was() -> None:
     ("dims", "folders"), [("2", ["frame"]), ("2,full", ["frame/dims-2", "frame/dims-full"])], ids=["one", "two"]
 )
 def test_every_prefix_has_a_frame(dims: str, folders: list[str]) -> None:
-    """That of a single prefix was called dims-full."""
+    """The frame of a single prefix was called dims-full."""
     assert lossscope(f"{typed(f'--dims {dims}')} --out frame").exit_code == 0
     assert sorted(str(file.parent) for file in Path().glob("**/manifest.json")) == folders
     assert command_of(folders[0])["origin"].endswith("-2")

@@ -34,7 +34,7 @@ def counted(eps: float = 0.01, convention: str = "corrected", unit: str = "", cu
 
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> Called:
-    """`called("module:function", words)`: the arguments that a command line calls a function with, once."""
+    """Return `called("module:function", words)`, which returns the arguments of the one call of a command line."""
 
     def call(target: str, words: str) -> Arguments:
         module, _, path = target.partition(":")
@@ -77,7 +77,7 @@ SUPCON = "supcon:tau=0.1,form=out"
 PAIRS, SET, IMAGES, SHARDS = "pairs.npz", "set.npz", "images.npz", "shards"
 MINED = "pairs, mined negatives"
 SWEEPS: list[tuple[str, str, Arguments, str]] = [
-    # source, what is typed, what is other than usual in the sweep, and how its rows say that batches were made
+    # source, typed words, changed fields of the sweep, and the sampling that its rows state
     (PAIRS, "", {}, MINED),
     (PAIRS, "--negatives own", {"negatives": "own"}, "pairs, own mined negatives"),
     (PAIRS, "--negatives none", {"negatives": "none"}, "pairs, no mined negatives"),
@@ -172,7 +172,7 @@ def test_probes_of_a_sweep(words: str, probes: tuple[str, ...], called: Called) 
 def test_batches_are_as_a_run_was_trained_unless_options_say_otherwise(
     words: str, masks: tuple[str, ...], negatives: str, tiny_run: Path, called: Called
 ) -> None:
-    """A run that was trained with a rule was a traceback once, which only damaged files showed."""
+    """A run trained with a rule raised a traceback once; only damaged files showed it."""
     base = Checkpoint.load(tiny_run / "best.pt")
     trained = {**base.training, "mask": "same_item;above:margin=0.1", "negatives": "none"}
     Checkpoint(**{**vars(base), "training": trained}).save("trained.pt")

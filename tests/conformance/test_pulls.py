@@ -1,4 +1,4 @@
-"""What is read from a gradient is what the loss did with each candidate, for losses whose weights are known."""
+"""Do gradients show what the loss did with each candidate, for losses whose weights are known?"""
 
 from __future__ import annotations
 

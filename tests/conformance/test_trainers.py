@@ -1,4 +1,4 @@
-"""Losses of libraries as steps: what every entry must have, and real classes where the library is there."""
+"""Has every loss of a library what an entry needs, and do real classes run where the library is installed?"""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_cached_class_is_compared_with_its_plain_one() -> None:
 @PML
 @pytest.mark.filterwarnings("ignore:DistributedLossWrapper is being used")
 def test_efficient_wrapper_with_references_has_no_positive_left() -> None:
-    """What docs/conformance.md says can be reported."""
+    """docs/conformance.md says that this can be reported."""
     found = verdict(check_trainer("pytorch_metric_learning:efficient=true", 2), "gather-without-gradient")
     assert found.evidence == "on 2 processes nothing has a gradient, though it has one on one process"
 

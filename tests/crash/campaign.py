@@ -40,7 +40,7 @@ def run_campaign(
         moments: cases of each.
         seed: of the first case of each; those after it have the next ones.
         folder: to work in.
-        at_once: commands side by side; the cases of one follow each other, in one folder.
+        at_once: commands side by side; the cases of a command follow each other, in one folder.
         faults: of the cases of each; empty: all in turn.
         on_result: called with each result.
     """
@@ -57,7 +57,7 @@ def run_campaign(
 
 
 def tally(results: Sequence[CaseResult]) -> str:
-    """Return the results as a table, a row for each command and fault, and a last one for all."""
+    """Return the results as a table: a row for each command and fault, and a last row for all."""
     rows = [("command", "fault", "tried", "struck", "same bits", "lost", "leftovers", "findings")]
     for job in JOBS:
         for fault in FAULTS:

@@ -1,4 +1,4 @@
-"""Does every command that is struck at a random moment, and run again, leave the bits of an undisturbed one?"""
+"""Does a command, struck at a random moment and run again, leave the bits of an undisturbed run?"""
 
 from __future__ import annotations
 

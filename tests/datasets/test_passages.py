@@ -1,4 +1,4 @@
-"""Are answers what the texts say, gaps, copies and mined negatives as many as stated, and the set the same anywhere?"""
+"""Are answers true, gaps, copies and mined negatives as many as stated, and the set equal on every machine?"""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_relations_are_those_that_sources_take() -> None:
 
 
 def test_the_first_questions_are_a_split_without_answers_of_the_others() -> None:
-    """The answers of all questions stayed on it, and false_negatives raised IndexError."""
+    """The split kept the answers of all questions, and false_negatives raised IndexError."""
     split = small()
     part = first_images(split, 7)
     assert type(part) is Split and part.relations.first == len(part.images) == 7

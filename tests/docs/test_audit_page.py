@@ -1,4 +1,4 @@
-"""Is docs/audit.md what its script makes of the signals and of what was measured, and is that what was promised?"""
+"""Is docs/audit.md what its script makes of signals and measurements, and do these keep its promises?"""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_what_the_page_says_of_intervals_is_what_was_measured() -> None:
 
 
 def test_what_is_said_where_few_negatives_are_false_is_what_was_measured() -> None:
-    """The page and the command: a mask changes less than the seed, and half of what it hides are true negatives."""
+    """The page and the command: a mask changes less than the seed, and half of the hidden pairs are true negatives."""
     rows = results("mask_worth")
     rows = rows[rows["data"] == "passages"]
     perfect, labelled = (rows[rows["mask"] == mask] for mask in ("perfect", "audit and 100 labels"))

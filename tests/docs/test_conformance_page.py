@@ -1,4 +1,4 @@
-"""Is docs/conformance.md what its script makes, and does it still hold what was found in released libraries?"""
+"""Is docs/conformance.md what its script makes, and does it still list the findings in released libraries?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def libraries() -> object:
 
 
 def test_the_page_is_what_the_script_makes() -> None:
-    """But for the output of its line, which test_console_lines.py runs."""
+    """test_console_lines.py runs its line, so its output is left out here."""
     shown = next(line.output for line in lines_of(make_conformance.PAGE) if line.output)
     assert make_conformance.page(make_conformance.SOURCE.read_text(encoding="utf-8"), shown) == PAGE, "run `make docs`"
 

@@ -77,11 +77,11 @@ NOT_RUN = {
 SHOWN_VERSION = "0.1.0"
 """The version of lossscope under which the frames of pages are computed, so that a release changes no page."""
 
-FAILS = r"lossscope check .*--trainer \./train\.py:step.*"  # finds what is wrong with the step that its page shows
+FAILS = r"lossscope check .*--trainer \./train\.py:step.*"  # finds the fault of the step that its page shows
 
 
 def _examples() -> dict[str, str]:
-    """Return every line once, with the output that is shown below it."""
+    """Return every line once, with the output that the page shows below it."""
     shown = {line.text: line.output for line in all_lines().values()}
     of_help = [line for _, command in make_commands.commands() for line in make_commands.examples(command)]
     return dict.fromkeys(of_help, "") | shown
@@ -126,7 +126,7 @@ def _split(line: str) -> tuple[str, list[str]]:
 
 
 def _source(line: str) -> tuple[str, frozenset[str]]:
-    """Return the command of a line and the kinds of what it reads: files, data sets, the checkpoint that is shipped."""
+    """Return the command of a line and the kinds of its inputs: files, data sets, the shipped checkpoint."""
     command, words = _split(line)
     kinds = {kind_of(name) for name in named(command, words)}
     kinds |= {f"data {name}" for name in re.findall(r"--data (\w+)", line)}
@@ -135,7 +135,7 @@ def _source(line: str) -> tuple[str, frozenset[str]]:
 
 
 def _daily() -> set[str]:
-    """Return the shortest line of each command and kind of source, and those whose output is shown."""
+    """Return the shortest line of each command and kind of source, and the lines whose output is shown."""
     shortest = {_source(line): line for line in sorted(RUN_LINES, key=lambda line: (-len(line), line))}
     return {*shortest.values(), *(reduced for reduced, line in RUN_LINES.items() if LINES[line])}
 
@@ -148,7 +148,7 @@ def _cases() -> list[Any]:
 
 @pytest.fixture(scope="module")
 def inputs(folder_of_run: Path) -> Iterator[Inputs]:
-    """What lines name; processes of pytest share one folder."""
+    """Return the inputs that lines name; processes of pytest share one folder."""
     home = folder_of_run / "console-inputs"
     home.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:

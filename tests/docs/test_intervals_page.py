@@ -1,4 +1,4 @@
-"""docs/intervals.md: what it shows was measured, and holds what it claims."""
+"""Does docs/intervals.md show what was measured, and do the measurements support its claims?"""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_the_benchmark_of_a_gpu_runs_at_small_sizes_on_the_cpu() -> None:
     "name", [pytest.param(name, marks=[] if name == "recall" else pytest.mark.thorough) for name in SMALL]
 )
 def test_a_benchmark_runs_at_a_small_size_and_prints_a_table(name: str, tmp_path: Path) -> None:
-    """Each asserts that the results it compares are equal."""
+    """Each benchmark asserts that the results it compares are equal."""
     command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), *SMALL[name]]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=environment)

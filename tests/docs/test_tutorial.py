@@ -1,4 +1,4 @@
-"""Does the tutorial run from start to end, and are its stored outputs those that it has now?"""
+"""Does the tutorial run from start to end, and are its stored outputs those of today's code?"""
 
 from __future__ import annotations
 

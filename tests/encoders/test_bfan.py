@@ -1,4 +1,4 @@
-"""BFAN: closed thresholds that equal the paper's double sums, and no NaN where nothing is kept."""
+"""BFAN: do closed thresholds equal the paper's double sums, without NaN where no element is kept?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readable but invalid files of CLIP and SigLIP: each error names the fault, and no file is opened in part."""
+"""Does each invalid file of CLIP and SigLIP give an error that names its fault, and does none open in part?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every encoder must do, whatever its architecture; a new file in lossscope/encoders/ is tested automatically."""
+"""Does every encoder keep the contract, whatever its architecture? A new file in lossscope/encoders/ is included."""
 
 from __future__ import annotations
 
@@ -68,19 +68,19 @@ def scores_in_training(encoder: Encoder, example: Example, spec: EncoderSpec) ->
 
 
 def equal(xs: list[Tensor], ys: list[Tensor]) -> bool:
-    """Whether all bits are the same; NaN, for a pair that is not scored, equals NaN."""
+    """Are all bits the same? NaN, for an unscored pair, equals NaN."""
     return len(xs) == len(ys) and all(
         torch.equal(x.nan_to_num(7e7), y.nan_to_num(7e7)) for x, y in zip(xs, ys, strict=True)
     )
 
 
 def matching(pattern: str, encoder: Encoder) -> set[str]:
-    """Return the names of the parameters that have the pattern; none for an empty pattern."""
+    """Return the names of the parameters that match a pattern; none for an empty pattern."""
     return {name for name, _ in encoder.named_parameters() if pattern and re.search(pattern, name)}
 
 
 def training_step(encoder: Encoder, items: Items, words: tuple[Tensor, Tensor], autocast: bool = False) -> list[Tensor]:
-    """Encode, under autocast if asked, and outside it score and take the step back; return S and the further loss."""
+    """Encode, under autocast if asked; score and backpropagate outside it; return S and the further loss."""
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         images, texts = encoder.encode_images(items), encoder.encode_texts(*words)
     if autocast:
@@ -228,7 +228,7 @@ def test_scores_depend_on_neither_padding_nor_the_batch(case: Case) -> None:
     items, (ids, lengths) = example.items(spec), captions(spec)
 
     def pairs(items: Items, words: tuple[Tensor, Tensor]) -> list[Tensor]:
-        """Return the scores of pairs: where the score of one depends on the others, what it is computed from."""
+        """Return the scores of pairs, or their inputs where a pair's score depends on other pairs."""
         images, texts = encode(encoder, items, words)
         if not encoder.needs_full_matrix:
             return score(encoder, images, texts)

@@ -151,7 +151,7 @@ def xvlm() -> Shapes:
     return below("vision_encoder", swin()) | below("text_encoder", words) | heads
 
 
-# spec, shape of an item, size of the vocabulary, what is expected; of a tower, how many tensors and millions there are
+# spec, shape of an item, size of the vocabulary, expected shapes; tower -> number of tensors, and of millions
 Family = tuple[EncoderSpec, Any, int, Callable[[], Shapes], Mapping[str, tuple[int, float]]]
 FAMILIES: dict[str, Family] = {
     "scan": (SCAN(), REGIONS, 8481, attention_over_words, {"text.": (9, 10.69)}),

@@ -268,7 +268,7 @@ def test_a_tiny_one_learns_scenes(tmp_path: Path) -> None:
 
 
 def test_captions_of_one_length_score_the_same_with_and_without_padding() -> None:
-    """Chunks in training have no mask where no caption is shorter than the others."""
+    """Training passes no mask for chunks whose captions are equally long."""
     encoder = model(",score=itm").train()
     ids = torch.tensor([caption[:2] for caption in CAPTIONS])
     images, texts = encoder.encode_images(pictures()), encoder.encode_texts(ids, torch.full((5,), 2))

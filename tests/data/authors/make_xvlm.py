@@ -29,7 +29,7 @@ from tests.authors.xvlm_files import CAPTIONS, CONFIG, SIDE, TEXT_CONFIG, VISION
 
 TEMP = 0.07
 MEAN, DEVIATION = np.array([0.48145466, 0.4578275, 0.40821073]), np.array([0.26862954, 0.26130258, 0.27577711])
-IDS = (0, 1, 0, 2)  # of the pictures of a batch: the first and the third are one
+IDS = (0, 1, 0, 2)  # of the pictures of a batch: the first and the third are equal
 
 _NOT_NEEDED = (
     "ruamel", "ruamel.yaml", "timm", "timm.models", "utils.hdfs_io", "vqaTools", "vqaTools.vqaEval", "refTools",

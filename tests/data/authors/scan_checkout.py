@@ -1,4 +1,4 @@
-"""Running the authors' code of SCAN, BFAN and SGRAF on a CPU: it was written for Python 2, early torch and a GPU."""
+"""Run the authors' code of SCAN, BFAN and SGRAF on a CPU: it was written for Python 2, early torch and a GPU."""
 
 from __future__ import annotations
 

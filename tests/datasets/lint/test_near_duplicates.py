@@ -1,4 +1,4 @@
-"""Does lint find a positive that stands in another row again, changed a little, and no instance of a template?"""
+"""Does lint find a slightly changed positive in another row, and no instance of a template?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does lint count every planted fault, and none that is not there?"""
+"""Does lint count every planted fault, and no other?"""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def write(file: Path, rows: Sequence[dict[str, Any]]) -> str:
 
 
 def planted(folder: Path, rows: int = 3000) -> tuple[str, dict[str, int]]:
-    """Return a file of rows with known numbers of faults, far apart, and these numbers."""
+    """Write a file of rows with faults far apart; return it with the number of each fault."""
     clean: list[dict[str, Any]] = [
         {"query": f"Query {n}", "positive": f"The answer {n}.", "negatives": [f"Wrong {n}", f"wronger {n}"]}
         for n in range(rows)

@@ -1,4 +1,4 @@
-"""Is a file, a folder or a spec looked at as what it is?"""
+"""Does lint read a file, a folder and a spec as its kind?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scoring in chunks: the gradient of one pass, the memory of one chunk, the random numbers of the first scoring."""
+"""Has scoring in chunks the gradient of one pass, the memory of one chunk and the first scoring's random numbers?"""
 
 from __future__ import annotations
 

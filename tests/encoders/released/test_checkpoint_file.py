@@ -1,4 +1,4 @@
-"""Files of other programs: read whole under their own names, and nothing in them is built or run."""
+"""Are files of other programs read whole under their own names, with nothing in them built or run?"""
 
 from __future__ import annotations
 

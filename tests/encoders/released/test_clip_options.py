@@ -1,4 +1,4 @@
-"""CLIP and SigLIP: every option that their published configurations have is in a table; any other one is refused."""
+"""Is every option of CLIP's and SigLIP's published configurations in a table, and any other refused?"""
 
 from __future__ import annotations
 
