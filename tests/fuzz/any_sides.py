@@ -1,4 +1,4 @@
-"""Dumps of any two sides and of one set: small arrays of each, and everything that commands learn from one."""
+"""Make small dumps of any two sides and of one set, and return everything that commands learn from a dump."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judge cases of many kinds, each batch in a process of its own; a process that dies is a finding, not the end."""
+"""Judge cases of many kinds, each batch in a new process; the death of a process is a finding, not the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OnBatch = Callable[[str, list[Verdict]], None]
 def run_campaign(
     kinds: Sequence[str], seeds: range, home: Path, jobs: int = 1, on_batch: OnBatch | None = None
 ) -> list[Verdict]:
-    """Judge the cases of kinds x seeds and return all verdicts, which are also lines of HOME/verdicts.jsonl.
+    """Judge the cases of kinds x seeds, write all verdicts to HOME/verdicts.jsonl and return them.
 
     Args:
         kinds: by name.
@@ -60,12 +60,12 @@ def run_campaign(
 
 
 def share_of(kind: Kind, seeds: range) -> range:
-    """Return the seeds of a kind: all, or the first ones where its cases take long."""
+    """Return the seeds of a kind: all, or only the first where its cases take long."""
     return seeds[: max(1, round(len(seeds) * _share(kind)))]
 
 
 def cases_of_each(kinds: Sequence[str], total: int) -> int:
-    """Return the number of cases of a kind that makes `total` of all kinds, shares considered."""
+    """Return the number of cases of each kind that makes `total` over all kinds, shares considered."""
     loaded = [load_kind(kind) for kind in kinds]
     cases = math.ceil(total / sum(map(_share, loaded)))
     while sum(len(share_of(kind, range(cases))) for kind in loaded) < total:  # shares are rounded
@@ -74,10 +74,10 @@ def cases_of_each(kinds: Sequence[str], total: int) -> int:
 
 
 def run_batch(kind: str, seeds: Sequence[int], home: Path) -> list[Verdict]:
-    """Return the verdicts of some cases of a kind; the process is started again after every death of it."""
+    """Return the verdicts of a kind's cases; start a new process after every death."""
     try:
         original = original_of(kind, home)
-    except Exception as error:  # a kind that cannot be made is a finding too
+    except Exception as error:  # a kind whose files cannot be made is a finding too
         return [
             Verdict(kind, seeds[0], "crash", f"no valid file: {type(error).__name__}: {error}"[:600], innermost(error))
         ]
@@ -110,7 +110,7 @@ def keep_finding(verdict: Verdict, original: Path, home: Path) -> Path:
 
 
 def findings_of(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Return those that may not be."""
+    """Return the verdicts whose outcome must not happen."""
     return [verdict for verdict in verdicts if verdict.outcome in FINDINGS]
 
 
@@ -119,7 +119,7 @@ def _share(kind: Kind) -> float:
 
 
 def _start(kind: str, original: Path, scratch: Path, seeds: Sequence[int]) -> int:
-    """Judge cases in a process of their own, and return how it ended."""
+    """Judge cases in a new process, and return its exit code."""
     process = farm.context().Process(target=judge_alone, args=(kind, original, scratch, list(seeds), os.environ[HOME]))
     process.start()
     process.join()
@@ -128,7 +128,7 @@ def _start(kind: str, original: Path, scratch: Path, seeds: Sequence[int]) -> in
 
 
 def _read_verdicts(file: Path) -> tuple[list[Verdict], int | None]:
-    """Return the verdicts, and the seed that was begun and has none."""
+    """Return the verdicts, and the seed that began without a verdict."""
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.is_file() else []
     verdicts = [Verdict(**line) for line in lines if "begun" not in line]
     last = lines[-1].get("begun") if lines else None
@@ -136,14 +136,14 @@ def _read_verdicts(file: Path) -> tuple[list[Verdict], int | None]:
 
 
 def judge_death(kind: str, seed: int, code: int, stack: str, log: str) -> Verdict:
-    """Return the verdict of a case that ended its process: a hang where the watchdog wrote a stack, else a crash.
+    """Return the verdict of a case that killed its process: a hang where the watchdog wrote a stack, else a crash.
 
     Args:
         kind: of the case.
         seed: of the case.
         code: of the process.
-        stack: that the watchdog wrote.
-        log: what the process said.
+        stack: written by the watchdog.
+        log: output of the process.
     """
     frames = re.findall(r'File "([^"]+)", line (\d+)', stack or log)
     ours = [(file, line) for file, line in frames if f"{ROOT}/lossscope/" in file or f"{ROOT}/cli/" in file]

@@ -1,4 +1,4 @@
-"""Make the checksums of a damaged file right again, as somebody does who writes the file on purpose."""
+"""Correct the checksums of a damaged file, as an attacker would."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIGNABLE = frozenset({
 
 
 def sign(file: Path, before: str) -> bool:
-    """State the digests of a file's new content wherever its old ones are stated; return whether there were any.
+    """Replace a file's old digests by those of its new content; return whether there were any.
 
     Args:
         file: damaged.
@@ -49,7 +49,7 @@ def _replace(manifest: Path, before: str, after: str) -> bool:
 
 
 def _sign_manifest(file: Path) -> bool:
-    """State the digest of a manifest's own entries."""
+    """State the digest of a manifest's entries."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if "sha256" not in content:

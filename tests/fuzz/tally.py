@@ -11,7 +11,7 @@ from .verdict import FINDINGS, Outcome, Verdict
 
 
 def format_tally(verdicts: Sequence[Verdict]) -> str:
-    """Return a row for each kind and one for all: cases, and how many ended in which way."""
+    """Return a row for each kind and one for all: cases, and the number with each outcome."""
     outcomes: tuple[Outcome, ...] = get_args(Outcome)
     kinds = sorted({verdict.kind for verdict in verdicts})
     width = max([len(kind) for kind in kinds] + [4])
@@ -27,7 +27,7 @@ def format_tally(verdicts: Sequence[Verdict]) -> str:
 
 
 def format_findings(verdicts: Iterable[Verdict], outcomes: Iterable[Outcome] = FINDINGS) -> str:
-    """Return every cause once, the most frequent first: outcome, place, an example and the command that replays it."""
+    """Return every cause once, the most frequent first: outcome, frame, an example and the command that replays it."""
     wanted = set(outcomes)
     found = sorted((v for v in verdicts if v.outcome in wanted), key=_cause)
     groups = sorted((list(group) for _, group in groupby(found, key=_cause)), key=len, reverse=True)

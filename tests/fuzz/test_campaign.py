@@ -1,4 +1,4 @@
-"""Does a campaign go on after a death, and are shares of slow kinds made up for?"""
+"""Does a campaign continue after a death, and do fast kinds make up for the shares of slow kinds?"""
 
 from __future__ import annotations
 

@@ -37,21 +37,21 @@ def kind_of(read: Callable[[Path], object], checksummed: bool = True) -> Kind:
 
 @pytest.fixture(autouse=True)
 def _same_folder_after(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readers are called in the folder of the case, where the tests after them must not be."""
+    """Return to the folder of before: readers run in the folder of the case, later tests must not."""
     monkeypatch.chdir(ROOT)
 
 
 def verdict_of(
     read: Callable[[Path], object], folder: Path, done: Damage = BY_BYTES, checksummed: bool = True
 ) -> Verdict:
-    """Return the verdict on a reader, whose valid file says 1."""
+    """Return the verdict on a reader; the valid file holds 1."""
     (folder / "file.bin").write_bytes(b"1")
     with open(folder / "stacks", "w", encoding="utf-8") as stacks:
         return judge(kind_of(read, checksummed), folder, digest(1), done, stacks, 0.3)
 
 
 def refuse(message: str) -> Callable[[Path], object]:
-    """Return a reader that ends with an InputError."""
+    """Return a reader that raises an InputError."""
 
     def read(_folder: Path) -> object:
         raise InputError(message)
@@ -63,7 +63,7 @@ def loop(_folder: Path) -> object:
     while True:
         try:
             sum(range(1000))
-        except Exception:  # as a reader that guards against everything
+        except Exception:  # as a reader that catches everything
             continue
 
 

@@ -1,4 +1,4 @@
-"""Edit one place of nested lists and dicts: remove it, name it otherwise, double it, or put something else there."""
+"""Edit one slot of nested lists and dicts: remove, rename, double or replace its value."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from numpy.random import Generator
 
 Slot = tuple[Any, Any]  # (container, key or index)
-_MOST = 20_000  # places
+_MOST = 20_000  # slots
 
 
 def slots_of(tree: Any) -> list[Slot]:
-    """Return every place below the root, breadth first."""
+    """Return every slot below the root, breadth first."""
     found: list[Slot] = []
     waiting = [tree]
     while waiting and len(found) < _MOST:
@@ -29,7 +29,7 @@ def slots_of(tree: Any) -> list[Slot]:
 
 
 def draw_slot(tree: Any, rng: Generator) -> Slot | None:
-    """Return a place of any depth, each depth about as likely; None where the tree has none."""
+    """Return a slot of any depth, each depth about as likely; None where the tree has no slot."""
     container, slot = tree, None
     while isinstance(container, dict | list) and len(container):
         keys: Any = list(container) if isinstance(container, dict) else range(len(container))
@@ -41,12 +41,12 @@ def draw_slot(tree: Any, rng: Generator) -> Slot | None:
 
 
 def edit(tree: Any, rng: Generator, draw: Callable[[Any], Any]) -> tuple[Any, str]:
-    """Return the tree with one edit, and what it was.
+    """Return the tree with one edit, and a description of the edit.
 
     Args:
         tree: of dicts and lists, which are changed in place.
         rng: of the case.
-        draw: value of a place -> what stands there instead.
+        draw: value of a slot -> the value that replaces it.
     """
     slot = draw_slot(tree, rng)
     if slot is None or rng.random() < 0.03:

@@ -1,4 +1,4 @@
-"""How a case ended: refused with a message, accepted, or a finding."""
+"""Judge how a case ended: refused with a message, accepted, or a finding."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _COMMANDS = "/cli/"
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of a case and what it is told by."""
+    """The outcome of a case and its evidence."""
 
     kind: str
     seed: int
     outcome: Outcome
     detail: str = ""  # the message, or the type of the exception and its text
     frame: str = ""  # innermost file:line of lossscope
-    damage: str = ""  # mutators and what they did to which file
+    damage: str = ""  # mutators, their change and the file
     seconds: float = 0.0
 
     @property
     def replay(self) -> str:
-        """The command that does the same again."""
+        """Return the command that repeats the case."""
         return f"python -m tests.fuzz --kind {self.kind} --seed {self.seed}"
 
 
 def outcome_of_error(error: BaseException, names: frozenset[str]) -> tuple[Outcome, str, str]:
-    """Return (outcome, detail, place) of what a reader raised.
+    """Return (outcome, detail, frame) of a reader's exception.
 
     Args:
         error: raised.
-        names: of the files of the case, one of which a message must have.
+        names: of the files of the case; a message must have one of them.
     """
     frame, text = innermost(error), f"{type(error).__name__}: {error}"[:600]
     if any(isinstance(cause, TimeLimit) for cause in _chain(error)):
@@ -60,7 +60,7 @@ def outcome_of_error(error: BaseException, names: frozenset[str]) -> tuple[Outco
 
 
 def outcome_of_message(message: str, names: frozenset[str]) -> Outcome:
-    """Return whether a message is one that a user can act on."""
+    """Return `refused` for a message that a user can act on, or the fault of the message."""
     control = any(unicodedata.category(letter) in ("Cc", "Cs", "Cf") for letter in message if letter not in "\n\t")
     if not message or control or len(message) > _LONGEST:
         return "unclear"

@@ -1,4 +1,4 @@
-"""Does a loop on the device see what one on the CPU sees: `watch`, wrapped losses, the doctor, the flight recorder?"""
+"""Do `watch`, wrapped losses, the doctor and the flight recorder see the same on the device as on the CPU?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Has every objective the same W, values and counts on the device as on the CPU?"""
+"""Are W, values and counts of every objective the same on the device as on the CPU?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEEDS = (0, 1)
 
 
 def given(objective: Objective, batch: TrialBatch) -> TrialBatch:
-    """The batch with everything that the objective reads of each pair."""
+    """Return the batch with every number of a pair that the objective reads."""
     of_pairs = torch.linspace(0.1, 0.9, len(batch.S), dtype=batch.S.dtype)
     info = dict.fromkeys(objective.traits.optional_info, of_pairs)
     return replace(batch, mask=replace(batch.mask, info={**batch.mask.info, **info}))

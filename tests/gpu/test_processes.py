@@ -1,4 +1,4 @@
-"""Do processes share tensors of the device: by nccl with the real collectives, and two of them on one GPU by gloo?"""
+"""Do processes share tensors of the device, by nccl's collectives, and by gloo where two share a GPU?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Collective(ProcessGroup):
-    """A group of one process that calls the collectives all the same."""
+    """A group of one process that still calls the collectives."""
 
     @property
     def is_alone(self) -> bool:
@@ -58,7 +58,7 @@ def run(*command: str, processes: int) -> None:
 
 
 def test_collectives_of_nccl_on_one_gpu(device: torch.device) -> None:
-    """On the CPU, the same of gloo."""
+    """On the CPU, the test uses gloo."""
     run("-m", "tests.gpu.test_processes", str(device), "nccl", processes=1)
 
 

@@ -1,4 +1,4 @@
-"""Do checkpoints, arrays, losses of one's own and other libraries say on the device what they say on the CPU?"""
+"""Do checkpoints, arrays, users' losses and other libraries give the numbers of the CPU on the device?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.gpu.small_split import assert_near, small_split
 
 
 def own_loss(S: Tensor) -> Tensor:
-    """A loss as users write it."""
+    """Return a loss as users write it."""
     target = torch.arange(len(S), device=S.device)
     return cross_entropy(S / 0.1, target) + cross_entropy(S.T / 0.1, target)
 

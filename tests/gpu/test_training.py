@@ -1,4 +1,4 @@
-"""Does a training on the device repeat its bits, resume to them, and learn what the CPU learns?"""
+"""Does training on the device repeat its bits, also after a resume, and learn as on the CPU?"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RECIPES = {
         mask="same-item;same-text;above:margin=0.05",
     ),
 }  # fmt: skip
-FIRST_STEPS = 3  # until rounding has grown too much to compare two devices
+FIRST_STEPS = 3  # later, rounding has grown too much to compare two devices
 RANDOM = replace(PLAIN, data="scenes:train=30,val=10,test=10,size=20", encoder=f"{CNN},crop=16", epochs=3)
 
 
@@ -62,7 +62,7 @@ def assert_same_bits(first: Run, second: Run) -> None:
 
 @pytest.fixture(autouse=True)
 def _inference(device: torch.device, request: pytest.FixtureRequest) -> None:
-    """Leave out what the simulated device cannot do: views in inference mode, which transformers take."""
+    """Skip views in inference mode, which transformers take and the simulated device cannot make."""
     if device.type == NAME and "transformers" in request.node.name:
         pytest.skip("views in inference mode of tensors that are made in Python")
 
@@ -71,7 +71,7 @@ def _inference(device: torch.device, request: pytest.FixtureRequest) -> None:
 def test_the_device_learns_what_the_cpu_learns(name: str, device: torch.device, tmp_path: Path) -> None:
     recipe = replace(RECIPES[name], epochs=1)
     expected = rows(trained(recipe, tmp_path / "expected", torch.device("cpu")))
-    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):  # else convolutions are
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):  # else convolutions use TF32
         ours = rows(trained(recipe, tmp_path / "ours", device))
     assert len(ours) == len(expected)
     for row, other in zip(ours[:FIRST_STEPS], expected, strict=False):

@@ -1,4 +1,4 @@
-"""Are files written atomically, and read without running code that is in them?"""
+"""Are files written atomically, and read without running code in them?"""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary_file(tmp_path: Path
 
 
 def test_another_file_in_place_of_the_temporary_one_is_an_error(tmp_path: Path) -> None:
-    """It would be left behind by a kill, and another writer could take it for a leftover."""
+    """A kill would leave the other file, and another writer could take it for a leftover."""
     (tmp_path / "other").write_text("new")
     with pytest.raises(AssertionError, match="was replaced"), write_atomically(tmp_path / "a") as part:
         (tmp_path / "other").replace(part)
@@ -200,7 +200,7 @@ def test_fingerprints_differ_with_contents_and_with_boundaries(tmp_path: Path) -
 
 @each("dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.float4_e2m1fn_x2])
 def test_tensors_with_which_torch_cannot_count_are_refused(dtype: torch.dtype, tmp_path: Path) -> None:
-    """isfinite of them is NotImplementedError."""
+    """isfinite raises NotImplementedError for them."""
     tensor = torch.zeros(4, dtype=torch.uint8).view(dtype)
     torch.save({"a": tensor}, tmp_path / "a.pt")
     safetensors.torch.save_file({"a": tensor}, tmp_path / "a.safetensors")

@@ -1,4 +1,4 @@
-"""Is the summary of a finished frame what the sweep returned, and is everything else refused?"""
+"""Is the summary of a finished frame what the sweep returned, and is any other folder refused?"""
 
 from __future__ import annotations
 

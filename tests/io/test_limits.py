@@ -1,4 +1,4 @@
-"""Is nesting limited, and is the size of what shares its parts known without walking all of it?"""
+"""Is nesting limited, and is the size of an object with shared parts known without walking all of it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run folders: never overwritten, cut back to a checkpoint, read as curves."""
+"""Are run folders never overwritten, cut back to a checkpoint, and read as curves?"""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_curves_have_steps_and_epochs_on_one_axis(tmp_path: Path) -> None:
 
 
 def _warmed_up(path: Path, objectives: list[str]) -> Run:
-    """A run of triplet_sh whose configuration has a warm-up of two epochs, with two steps of each objective."""
+    """Write a run of triplet_sh whose configuration has a warm-up of two epochs, with two steps of each objective."""
     run = Run(path / "run")
     run.start()
     run.config.write_text('objective = "triplet_sh:margin=0.2"\nwarmup = 2\n')
@@ -110,7 +110,7 @@ def _warmed_up(path: Path, objectives: list[str]) -> Run:
     "objectives, warmup",
     [
         (["triplet", "triplet", "triplet_sh"], [None, "triplet", "triplet", None]),
-        (["triplet", "triplet"], [None, "triplet", "triplet"]),  # stopped before its own loss
+        (["triplet", "triplet"], [None, "triplet", "triplet"]),  # stopped before its loss began
         (["triplet_sh", "triplet_sh", "triplet_sh"], [None] * 4),  # a loss that needs none
     ],
 )
@@ -124,7 +124,7 @@ def test_curves_state_the_objective_of_the_warmup(
 
 
 def test_the_training_loss_is_not_shown_as_that_of_the_validation_split(tmp_path: Path) -> None:
-    """metrics.csv has the mean loss of an epoch's steps; curves once reported it as validation loss."""
+    """metrics.csv has the mean loss of an epoch's steps; curves once called it the validation loss."""
     run = filled(tmp_path)
     curves = run.curves()
     assert curves.loc[curves["split"] == "val", "loss"].isna().all()
@@ -149,7 +149,7 @@ def test_curves_without_steps_are_the_epochs(tmp_path: Path) -> None:
 
 
 def test_an_epoch_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    """Joining it with the steps was a MergeError of pandas."""
+    """Joining the epochs with the steps raised a MergeError of pandas."""
     run = filled(tmp_path)
     text = run.metrics.read_text(encoding="utf-8")
     run.metrics.write_text(text + text.splitlines()[-1] + "\n", encoding="utf-8")

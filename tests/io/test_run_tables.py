@@ -1,4 +1,4 @@
-"""Is a row that a checkpoint counts on missed when it is gone, and damage named?"""
+"""Is a lost row that a checkpoint counts on noticed, and damage named?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_whole_table_has_its_rows(tmp_path: Path) -> None:
     ("epoch,step,loss\n1,1,0.5\n1,2,0.5\n2,1,0.", "got none in place of epoch 2 step 1"),
 ])  # fmt: skip
 def test_rows_that_were_lost_are_missed(tmp_path: Path, text: str, says: str) -> None:
-    """Rows lost from the end at a power cut made the epoch's loss another number."""
+    """Rows lost from the end at a power cut changed the epoch's loss."""
     run_table = table(tmp_path)
     run_table.path.write_text(text)
     with pytest.raises(InputError, match=rf"trajectory\.csv must have the rows that .*last\.pt counts on; {says}"):

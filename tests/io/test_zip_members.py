@@ -1,4 +1,4 @@
-"""Is a changed bit in a torch file seen, and which part of the file is named?"""
+"""Is a changed bit in a torch file noticed, and does the message name the part of the file?"""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_tensor_that_states_more_numbers_than_the_file_holds_is_refused(tmp_pa
 
 @each("lost", [1, 2])
 def test_an_entry_that_takes_in_the_next_ones_is_an_error(tmp_path: Path, lost: int) -> None:
-    """A flipped bit in the length of an entry's comment: zipfile lists fewer members, and optional arrays were gone."""
+    """After a flipped bit in the length of a comment, zipfile lists fewer members; optional arrays vanished."""
     path = tmp_path / "a.npz"
     np.savez(path, images=np.eye(3), captions=np.eye(3), caption_image=np.arange(3))
     whole = bytearray(path.read_bytes())

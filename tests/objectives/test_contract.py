@@ -1,4 +1,4 @@
-"""What every objective must do, whatever its formula; a new file in lossscope/objectives/ is tested automatically."""
+"""Does every objective keep the contract, whatever its formula? A new file in lossscope/objectives/ is included."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ONE = [objective for objective in OBJECTIVES if objective.traits.positives == "o
 
 
 def shift_free(objective: Objective) -> bool:
-    """Whether it depends on differences of similarities alone; goal's cir also depends on their squares."""
+    """Does an objective depend on differences of similarities alone? goal's cir also depends on their squares."""
     return objective.rows_sum_to_zero and getattr(objective, "triplet", "con") != "cir"
 
 
@@ -61,7 +61,7 @@ SHIFT_FREE = [objective for objective in OBJECTIVES if shift_free(objective)]
 
 
 def random_batch(objective: Objective, seed: int = 0, queries: int = 7, candidates: int = 9) -> tuple[Tensor, Mask]:
-    """Similarities around 0.3; three rows: 2 without a positive, 4 without a negative; some entries not valid."""
+    """Return similarities around 0.3; row 2 has no positive, row 4 no negative; a few entries are not valid."""
     rng = np.random.default_rng(seed)
     S = torch.from_numpy(rng.normal(0.3, 0.12, (queries, candidates)))
     match = torch.zeros(queries, candidates, dtype=torch.bool)
@@ -386,7 +386,7 @@ def objective_name(objective: Any) -> str:
 
 
 def square_batch(objective: Objective, direction: str) -> tuple[Tensor, Mask]:
-    """Return one direction of pairs, or of images with three captions each, as the published counters take it."""
+    """Return a direction of pairs, or of images with three captions each, as the published counters take it."""
     rng = np.random.default_rng(3)
     images = torch.arange(6)
     mask = pair_mask(images) if objective.traits.positives == "one" else group_mask(images, images.repeat_interleave(3))
@@ -441,7 +441,7 @@ def test_shared_rows_give_the_same_counts_in_any_order() -> None:
 def test_blocks_of_any_shape_give_the_counts_of_whole_rows(
     objective: Objective, heights: int, widths: int, levels: int, keep: Any
 ) -> None:
-    """On a grid of few levels, so that there are ties and collapsed rows; for either direction, merged or in one."""
+    """A grid of few levels makes ties and collapsed rows; either direction, in merged folds or in one."""
     S, mask = random_batch(objective, seed=levels, queries=8, candidates=25)
     S = (S * levels).round().float() / 64
     thresholds, row_counts = (1e-3, 0.05, 0.25), objective.counting_rule.count_rows(WholeRows.from_rows(S, mask))

@@ -1,4 +1,4 @@
-"""Losses, gradients and counts equal those of the authors' released code, on four small cases."""
+"""Do losses, gradients and counts equal those of the authors' released code on four small cases?"""
 
 from __future__ import annotations
 

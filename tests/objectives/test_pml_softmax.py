@@ -1,4 +1,4 @@
-"""Softmax and sigmoid losses against pytorch-metric-learning (pml), against each other, and at learnt scales."""
+"""Do softmax and sigmoid losses agree with pytorch-metric-learning (pml), each other, and at learnt scales?"""
 
 from __future__ import annotations
 

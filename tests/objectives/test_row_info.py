@@ -1,4 +1,4 @@
-"""Losses of single rows: weights, margins and labels of a row, and polynomials in place of hinges."""
+"""Are losses of single rows right: weights, margins and labels of a row, and polynomials in place of hinges?"""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_rsp_pulls_the_negative_where_its_polynomial_decreases() -> None:
 
 
 def one_row(objective: Objective, positive: float, negative: float) -> tuple[float, float]:
-    """W on the positive and on the one negative."""
+    """Return W on the positive and on the single negative."""
     S = torch.tensor([[positive, negative]], dtype=torch.float64)
     match = torch.tensor([[True, False]])
     W = objective(S, Mask(match, match | True)).W

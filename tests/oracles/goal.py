@@ -67,7 +67,7 @@ def rows(S: Array, match: Array, valid: Array) -> list[tuple[int, int, int, list
 
 
 def values(S: Array, match: Array, valid: Array, **hyper: Any) -> None:
-    """The gradient is stated; there is no value."""
+    """Return no value: the paper states the gradient alone."""
 
 
 def triplet_weight(kind: str, s_pos: float, s_neg: float, tau: float, margin: float, variant: str) -> float:

@@ -1,4 +1,4 @@
-"""What rows say of themselves, slowly: dictionaries of texts and one row after the other."""
+"""Count the faults of rows slowly: dictionaries of texts, and one row after the other."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def strip(text: str) -> str:
 
 
 def is_near(text: str, other: str) -> bool:
-    """Whether two texts are near copies: what remains of the longer one is a mark, a title or a few words."""
+    """Are two texts near copies: does the longer add only a mark, a title or a few words?"""
     short, long = sorted((strip(text), strip(other)), key=len)
     share = len(short) / max(len(long), 1)
     if text == other or len(short) < 20 or share < 0.5:
@@ -94,7 +94,7 @@ LIGHT = {"a", "an", "the", "is", "are", "was", "were", "that", "which", "who", "
 
 
 def is_near_duplicate(text: str, other: str) -> bool:
-    """Whether two texts are the same but for punctuation, blanks, a title in front or a word that says little."""
+    """Are two texts equal except for punctuation, blanks, a title in front or a light word?"""
     if text == other:
         return False
     if min(len(letters(text)), len(letters(other))) >= 20:
@@ -139,14 +139,14 @@ def letters(text: str) -> str:
 
 
 def is_cut(positives: Sequence[str]) -> bool:
-    """Whether positives are the characters of a text."""
+    """Are positives the characters of a text?"""
     return len(positives) >= 4 and max(map(len, positives)) <= 1
 
 
 def is_short(
     negatives: Sequence[str], documents: set[str], all_positives: Sequence[str], all_negatives: Sequence[str]
 ) -> bool:
-    """Whether negatives of a row are characters or far shorter than the positives of all rows."""
+    """Are negatives of a row characters, or far shorter than the positives of all rows?"""
     if not negatives or not all_positives:
         return False
     usual = code(sorted(map(len, all_positives))[(len(all_positives) - 1) // 2])
@@ -157,10 +157,10 @@ def is_short(
 
 
 def code(length: int) -> int:
-    """Return the step of a length, eight of which double it."""
+    """Return the step of a length; eight steps double it."""
     return 1 + int(8 * math.log2(max(length, 1)))
 
 
 def form(text: str) -> str:
-    """Return the text as it is compared."""
+    """Return the form of a text that lint compares."""
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())

@@ -1,4 +1,4 @@
-"""The power of a paired t-test, and a binomial interval, by sums over everything that can happen."""
+"""The power of a paired t-test, and a binomial interval, by sums over all outcomes."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def shortcut(before: int, after: int, stride: int) -> nn.Module | None:
 
 
 def random(name: str, seed: int = 0) -> Net:
-    """A network in eval mode whose statistics differ from those of an untrained one, so that a mix-up is visible."""
+    """Return a network in eval mode whose statistics differ from an untrained network's, so that a mix-up shows."""
     torch.manual_seed(seed)
     net = Net(name)
     for module in net.modules():

@@ -2,7 +2,7 @@
 
 g_i = Σ over queries of i of (y − mean) + Σ over queries of others of (what candidate i adds to y − its row's mean);
 SE² = n / (n − 1) (Σ g_i² − Σ of the squares of what a query has from one item) / Q²; the first difference is not
-below 0.8 of the squares of the queries' own part. A quantile has the squares of its batches beside them.
+below 0.8 of the squares of the queries' part. A quantile has the squares of its batches beside them.
 """
 
 from __future__ import annotations

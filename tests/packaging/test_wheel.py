@@ -18,7 +18,7 @@ SOURCES = ("lossscope", "cli", "checkpoints", "studies", "pyproject.toml", "setu
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The wheel of a copy of the repository, built without a network, and what its build said."""
+    """Build the wheel of a copy of the repository without a network; return it with the build's output."""
     home = tmp_path_factory.mktemp("source")
     for name in SOURCES:
         source = ROOT / name
@@ -38,13 +38,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.fixture(scope="module")
 def wheel(built: tuple[Path, str]) -> Path:
-    """The wheel alone."""
+    """Return the wheel alone."""
     return built[0]
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the wheel is unpacked."""
+    """Unpack the wheel into a folder."""
     folder = tmp_path_factory.mktemp("installed")
     with ZipFile(wheel) as files:
         files.extractall(folder)

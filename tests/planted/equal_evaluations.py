@@ -1,4 +1,4 @@
-"""Evaluations of one frozen model while another one is trained: beside a loss, and in an evaluator's own file."""
+"""Evaluations of a frozen model while another model trains: beside a loss, and in an evaluator's file."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ SICK = (beside_a_loss, evaluator, from_some_epoch_on)
 
 
 def healthy(size: Size, folder: Path) -> Case:
-    """Accuracy of 20 triplets, which has 21 values: it stays where it is for a while."""
+    """Accuracy of 20 triplets, which has 21 values: it stays equal for a while."""
     scores = {"cosine_accuracy": np.array([14, 16, 17, 17, 17, 17, 18.0, 18]) / 20}
     return Case((), {"log": _write(folder, "triplet_evaluation_results.csv", scores)})

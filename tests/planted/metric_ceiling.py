@@ -1,4 +1,4 @@
-"""Metrics that can rise no more: Spearman of a gold standard of two values, recall among few candidates."""
+"""Metrics at their ceiling: Spearman of a gold standard of two values, recall among few candidates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A frame of each picture: one that `draw` takes, and one that `draw_many` takes."""
+"""Make two frames for each picture: one for `draw`, one for `draw_many`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does each line of C(eps) show the data of the frame, and can lines be distinguished?"""
+"""Does each line of C(eps) show the data of the frame, and do lines look different?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are labels words, and names of sources as short as they can be told apart?"""
+"""Are labels words, and names of sources as short as their differences allow?"""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_two_clouds_of_one_source_are_two_rings():
 
 @each("slope", [0.0, 0.7, np.inf])
 def test_points_on_a_line_have_a_contour_around_it(slope):
-    """Their covariance is singular, so that a kernel density raises an error or is empty."""
+    """Their covariance is singular: a kernel density raises an error or is empty."""
     t = np.linspace(0.1, 0.9, 400)
     frame = _frame(np.full(400, 0.3), t) if slope == np.inf else _frame(t, 0.2 + slope * (t - 0.5))
     (lines,) = _contours(overlay.draw(frame))

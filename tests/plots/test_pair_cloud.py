@@ -1,4 +1,4 @@
-"""Do lines, bands and histograms show the weights of the data, and where the data are?"""
+"""Do lines, bands and histograms show the weights and the positions of the data?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _data(number=1000, source="a.pt"):
 
 
 def _hidden(ax):
-    """The axes of the histogram behind a panel."""
+    """Return the axes of the histogram behind a panel."""
     (hidden,) = (axes for axes in ax.figure.axes if axes is not ax and axes.bbox.bounds == ax.bbox.bounds)
     return hidden
 

@@ -1,4 +1,4 @@
-"""Is a frame that a picture cannot show refused, with what it lacks or must be?"""
+"""Is a frame that a picture cannot show refused, with the missing column or the expected values?"""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> 
             draw(frame.drop(columns=column))
 
 
-# a picture, whose function draws, a change of the frame that it takes, and the message
+# picture, its function, a change of its frame, and the message
 @each("picture, name, change, message", [
     (count_recall, "draw_many", lambda f: f.assign(direction="sideways"), SIDEWAYS),
     (count_recall, "draw_many", twice, "got some twice"),

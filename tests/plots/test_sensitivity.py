@@ -1,4 +1,4 @@
-"""Does the curve go through the means over seeds, and are the other objectives at their own means?"""
+"""Does the curve go through the means over seeds, and are the other objectives at their means?"""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_names_in_tables_have_the_colour_of_their_objective():
 
 
 def test_a_label_has_one_colour_in_all_pictures_of_a_report():
-    """A second spec of one loss had the loss's own colour in a picture without the first."""
+    """A second spec of a loss had the loss's colour in a picture without the first spec."""
     labels = ["NT-Xent", "ntxent:tau=0.05", "Triplet", "InfoNCE", "Circle", "mine"]
     with style.same_colours(labels):
         together = style.colours(labels)

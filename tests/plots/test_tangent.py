@@ -91,7 +91,7 @@ def test_a_panel_each_on_its_own_axis():
 
 
 def test_panels_have_the_colours_of_all_their_labels_together():
-    """A panel chose its colour alone, so that two losses had one, and other pictures another."""
+    """Each panel chose its colour alone: two losses shared a colour, and other pictures used another."""
     names = ["NT-Xent", "ntxent:tau=0.05", "InfoNCE", "goal:triplet=cir", "Circle", "unified:gamma=20", "triplet"]
     frame = pd.concat([pd.DataFrame({"label": name, "value": np.linspace(1, 2, 50)}) for name in names])
     fig = tangent.draw_many(frame)

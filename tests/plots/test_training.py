@@ -1,4 +1,4 @@
-"""Do the lines show loss and rsum, with losses of different objectives on the scale that is stated?"""
+"""Do the lines show loss and rsum, with losses of different objectives on the stated scale?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_rsum_is_of_the_validation_split():
 
 
 def _numbered(ax):
-    """Numbers of the vertical axis within its limits."""
+    """Return the numbers of the vertical axis within its limits."""
     ax.figure.draw_without_rendering()
     low, high = ax.get_ylim()
     return [tick for tick in ax.yaxis.get_major_ticks() if tick.label1.get_text() and low <= tick.get_loc() <= high]
@@ -83,7 +83,7 @@ def test_alt_states_the_final_loss_and_the_best_rsum():
 
 
 def _warmed_up():
-    """Two runs of triplet_sh whose first two epochs train with the summed triplet loss, and one of ntxent."""
+    """Return two runs of triplet_sh whose first two epochs train with the summed triplet loss, and one of ntxent."""
     frame = _frame({"triplet_sh": 400.0, "triplet_sh:margin=0.3": 500.0, "ntxent": 5.0})
     first = frame["run"].str.startswith("triplet_sh") & (frame["epoch"] > 0) & (frame["epoch"] <= 2)
     frame.loc[frame["run"].str.startswith("triplet_sh") & (frame["epoch"] > 2), "loss"] /= 100

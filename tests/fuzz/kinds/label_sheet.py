@@ -17,7 +17,7 @@ ANSWERS = ["yes", "no", "unsure", "1", "0", "no", "", "Yes", "no", "no", "no", "
 
 
 def make(folder: Path) -> None:
-    """Answer pairs of different images, none of which is known to match."""
+    """Answer pairs of different images, which have no known match."""
     material = _material()
     with open(folder / "labels.csv", "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)

@@ -1,4 +1,4 @@
-"""Remove, rename, double or swap the files of a folder, or put a folder, a link or a pipe in the place of one."""
+"""Remove, rename, double or swap the files of a folder, or replace a file by a folder, a link or a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make the header of a .npy file say another type, shape or order than its data have, or nothing readable."""
+"""Let the header of a .npy file state another type, shape or order than its data have, or nothing readable."""
 
 from __future__ import annotations
 

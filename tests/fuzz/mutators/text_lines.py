@@ -1,4 +1,4 @@
-"""Remove, double, move, join or blow up lines of a text, or put an odd text in the place of a word."""
+"""Remove, double, move, join or blow up lines of a text, or replace a word by an odd text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remove, rename or double keys and tables of a TOML file, or add one that is nobody's."""
+"""Remove, rename or double keys and tables of a TOML file, or add an unknown key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damage the pickle inside a torch archive, under a checksum that is right: odd opcodes, or bytes changed."""
+"""Damage the pickle inside a torch archive, under a correct checksum: odd opcodes, or changed bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Let a text inside a torch file name a Python file that lies beside it: nobody may import it."""
+"""Let a text inside a torch file name a Python file beside it, which nobody may import."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..trees import slots_of
 
 
 def mutate(path: Path, rng: Generator) -> str:
-    """Write the name in the place of one text, and return which."""
+    """Replace one text by the name, and return which text."""
     content = read_torch(path)
     top = [(content, key) for key in content if isinstance(content[key], str)] if isinstance(content, dict) else []
     slots = top if top and rng.random() < 0.7 else [p for p in slots_of(content) if isinstance(p[0][p[1]], str)]

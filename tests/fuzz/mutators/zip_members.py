@@ -54,7 +54,7 @@ def _changed(member: Member, members: list[Member], action: str, rng: Generator)
 
 
 def _flipped(data: bytes, rng: Generator) -> bytes:
-    """Other data under a checksum that is right."""
+    """Return data with one flipped bit, under a correct checksum."""
     if not data:
         return b"\0"
     index = int(rng.integers(len(data)))

@@ -1,4 +1,4 @@
-"""Entries found by the maxima of blocks are those that comparing the whole tile finds, and so are all counts."""
+"""Do the maxima of blocks find the entries and counts that comparing the whole tile finds?"""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ PROBES = [build("probes", spec) for spec in ("cocos:eps=0.01", "cocos:eps=0.2", 
 
 
 def tile_of(rows: int, columns: int, seed: int) -> Tensor:
-    """Similarities of few different values, so that many equal a bound, and some that are no negatives."""
+    """Return similarities of few values, so that many equal a bound; a part are no negatives."""
     generator = torch.Generator().manual_seed(seed)
     tile = torch.randint(-8, 9, (rows, columns), generator=generator) / 8
     return tile.masked_fill(torch.rand(rows, columns, generator=generator) < 0.1, -torch.inf)
 
 
 def bounds_of(tile: Tensor, dim: int, seed: int) -> Tensor:
-    """Bounds high enough that few entries reach them; one of them infinite."""
+    """Return bounds that few entries reach; one bound is infinite."""
     generator = torch.Generator().manual_seed(seed)
     bound = tile.amax(dim).clamp(min=0.0) + torch.randint(0, 3, tile.shape[1 - dim : 2 - dim], generator=generator) / 8
     bound[0] = torch.inf
@@ -94,7 +94,7 @@ def test_a_tile_with_too_many_entries_pauses_the_search_for_ever_longer() -> Non
 
 def test_maxima_of_columns_are_exact_from_blocks() -> None:
     buffers = Buffers()
-    for seed in (0, 1):  # nothing of an earlier tile is left
+    for seed in (0, 1):  # entries of an earlier tile are gone
         tile = tile_of(37, 41, seed)
         both = Tile(tile, slice(0, 37), slice(0, 41), buffers).both
         assert [torch.equal(block.max(), tile.amax(block.dim)) for block in both] == [True, True]
@@ -108,7 +108,7 @@ def test_sums_of_squares(dim: int) -> None:
 
 
 def clustered_source(n: int, per_cluster: int) -> SplitEmbeddings:
-    """Vectors of clusters, so that every query has near candidates, in no order."""
+    """Return vectors in clusters, in random order, so that every query has near candidates."""
     generator = torch.Generator().manual_seed(0)
     centres = torch.randn(-(-n // per_cluster), 24, generator=generator)
     cluster = torch.randperm(n, generator=generator) // per_cluster

@@ -1,4 +1,4 @@
-"""Units of counted weights: the paper's own, shares of the saturated weight, and dL/ds, for every objective."""
+"""Are counts right in every unit of weights: the paper's, shares of the saturated weight, and dL/ds?"""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_a_unit_is_resolved_once() -> None:
 
 @each("unit", ["paper", "relative", "cosine"])
 def test_no_weight_of_a_softmax_exceeds_its_bound_which_is_reached(unit: WeightUnit) -> None:
-    """It is what `cocos` warns of an eps by."""
+    """`cocos` warns of an eps by this bound."""
     bounded = [spec for spec in names("objectives") if largest_weight(build("objectives", spec), unit) is not None]
     assert {"ntxent", "infonce", "npair", "vlc", "dcl", "unified"} <= {*bounded}
     mask = pair_mask(torch.arange(8))

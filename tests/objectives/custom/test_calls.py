@@ -1,4 +1,4 @@
-"""How a loss is called: trial batches of a size it runs on, copies, float32 constants, and signatures of every kind."""
+"""Are losses called rightly: trial batches of a size they run on, copies, float32 constants, any signature?"""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_what_is_known_of_a_loss_without_a_call_is_known_where_every_call_of_it_
 
 
 def test_an_option_of_a_loss_that_is_called_like_a_trait_is_no_trait() -> None:
-    """A parameter `square` or `reduction` of a class took the place of what was known and measured of the loss."""
+    """A parameter `square` or `reduction` of a class replaced the measured traits of the loss."""
 
     class Own(nn.Module):
         def __init__(self, square: bool = False, reduction: str = "sum") -> None:
@@ -145,7 +145,7 @@ def weights_in_float32(S: Tensor) -> Tensor:
 
 
 class LayerOutside:
-    """A callable that owns a float32 layer, which is no parameter of the loss as it is no module."""
+    """A callable with a float32 layer; it is no module, so the layer is no parameter of the loss."""
 
     def __init__(self) -> None:
         self.layer = nn.Linear(1, 1, bias=False)
@@ -208,7 +208,7 @@ def scripted(S: Tensor) -> Tensor:
 
 
 class Traceable(nn.Module):
-    """A module whose batch size stays open in a trace, which `len(S)` would fix."""
+    """A module whose batch size stays open in a trace; `len(S)` would fix it."""
 
     def forward(self, S: Tensor) -> Tensor:
         return scripted(S)
@@ -352,7 +352,7 @@ def test_a_queue_is_refused_and_stays_as_it_was() -> None:
 
 
 class Counting:
-    """A plain object that keeps what it is given, without using it."""
+    """A plain object that keeps its arguments without using them."""
 
     def __init__(self) -> None:
         self.seen: list[Tensor] = []
