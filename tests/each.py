@@ -20,9 +20,9 @@ def each(*names_and_values: Any) -> Callable[[Test], Test]:
 
     `@each("spec", SPECS, "seed", range(3))` is every seed of every spec; `@each("spec, count", [("triplet", 3)])` names
     several arguments of one case. A case that fails is a subtest with its values in its name, and the others run on; a
-    test of which cases were skipped, and none failed, counts as skipped. Each case has its own cache of embeddings, and
-    its own `tmp_path`, `monkeypatch`, `capsys` and `caplog`: an empty folder, patches that are undone, and nothing said
-    before; all other fixtures are those of the one test. Stands above hypothesis' `given`.
+    test with skipped cases and no failed case counts as skipped. Each case has its own cache of embeddings, and
+    its own `tmp_path`, `monkeypatch`, `capsys` and `caplog`: an empty folder, patches that are undone, and no output of
+    earlier cases; all other fixtures are those of the test. Stands above hypothesis' `given`.
     """
     cases = list(_cases(names_and_values[::2], names_and_values[1::2]))
     assert cases, f"{names_and_values[::2]} must have values"

@@ -29,7 +29,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", "HF_HUB_OFFLINE": "1"}
-"""What must hold before torch, matplotlib and the hub's library are imported."""
+"""Environment that must be set before torch, matplotlib and the hub's library are imported."""
 PRELOADED = (
     "torch", "torch.distributed", "torch._dynamo", "pandas", "pyarrow.parquet", "matplotlib.pyplot", "seaborn",
     "safetensors.torch", "scipy.stats", "pytest", "hypothesis", "typer.testing", "lossscope_cli",

@@ -26,7 +26,7 @@ QUICK = 0.08  # seconds of a function that `make quick` still runs, with what it
 NEVER_QUICK = ("tests/docs/", "lossscope/", "tests/live/test_sentence_", "tests/live/test_apart_sampler.py")
 """The last ones import sentence-transformers, which takes two seconds."""
 SPREAD = ("tests/fuzz/test_kinds.py", "tests/crash/test_crash.py", "tests/docs/test_console_lines.py")
-"""Files whose cases may run in different processes of pytest: they share nothing that takes long to make."""
+"""Files whose cases may run in different processes of pytest: they share no costly fixture."""
 PARTS = 8
 MOST_SKIPPED = {"not thorough": 1, "": 2}
 """-m -> how many tests a whole run may skip where Chromium and pdflatex are, and no GPU: one needs Flickr8k, which may

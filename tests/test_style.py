@@ -21,6 +21,14 @@ STIFF = re.compile(
 TEXTS = (tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 HELD = (
     "cli", "lossscope", "studies", "benchmarks", "tests/audit", "tests/probes", "tests/studies", "tests/training",
+    "tests/authors", "tests/cli", "tests/conformance", "tests/crash", "tests/data", "tests/datasets", "tests/docs",
+    "tests/encoders", "tests/fuzz", "tests/gpu", "tests/io", "tests/objectives", "tests/oracles", "tests/packaging",
+    "tests/planted", "tests/plots", "tests/report", "tests/retrieval", "tests/stand_ins", "tests/tables",
+    "tests/text", "tests/blank_pictures.py", "tests/chromium.py", "tests/command_line.py", "tests/conftest.py",
+    "tests/durations.py", "tests/each.py", "tests/farm.py", "tests/hostile_names.py", "tests/lengths.py",
+    "tests/pdflatex.py", "tests/test_diagnosis.py", "tests/test_doctests.py", "tests/test_errors.py",
+    "tests/test_extras.py", "tests/test_hostile_names.py", "tests/test_layers.py", "tests/test_lengths.py",
+    "tests/test_registry.py", "tests/tiny.py", "tests/waiting.py", "tests/warm.py",
     "docs/make_terminal.py", "docs/style.md", "README.md",
     "docs/concepts", "docs/compare.md", "docs/data.md", "docs/sources.md", "docs/security.md", "docs/processes.md",
     "docs/dependencies.md", "docs/releasing.md", "docs/decisions.md",

@@ -34,7 +34,7 @@ PREFIXES = {
     "{audit}": "audit --data scenes:train=40,val=8,test=10,size=16,ambiguity=0.6 --out out --batch-size 16 --sheet 30",
     "{scenes}": "scenes:train=6,val=3,test=3,size=32",
 }
-"""How lines begin, and a data set."""
+"""First words of lines, and a data set."""
 STEPS = """
 def step(queries, candidates):
     return (queries * candidates).sum()

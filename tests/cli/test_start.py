@@ -23,14 +23,14 @@ NOT_NEEDED = (
     "scipy.stats", "scipy.sparse", "scipy.optimize", "matplotlib", "seaborn", "plotly", "pyarrow.parquet", "fsspec",
     "sklearn", "skimage", "nltk", "jinja2", "transformers", "sympy", "networkx", "torch._dynamo", "torch._inductor",
 )  # fmt: skip
-"""Modules that take long, which no common command imports; of pyarrow pandas imports the main part itself."""
+"""Slow modules that no common command may import; pandas itself imports the main part of pyarrow."""
 FOREIGN = (
     "lossscope.io.pickles.unpickler", "lossscope.io.pickles.legacy_torch", "lossscope.io.pickles.torchscript",
     "lossscope.encoders.released.containers", "lossscope.sources.checkpoints.conversion", "lossscope.sources._released",
     "lossscope.sources._dump_split", "lossscope.sources._shards", "lossscope.core.vector_shards",
     "lossscope.text.subwords", "lossscope.text.vocabulary_files",
 )  # fmt: skip
-"""Readers of what others wrote, which a checkpoint of our own needs none of."""
+"""Readers of other programs' files, which a checkpoint of lossscope does not need."""
 COMMON = (
     "cocos tiny", "probe tiny", "probe similarity tiny", "eval tiny", "doctor tiny",
     "diff tiny tiny --b-objective triplet", "check ntxent", "list probes",

@@ -233,7 +233,7 @@ def test_how_a_source_is_opened(line: str, split: str, options: str, changes: Ar
 
 
 def typed_value(field: str, value: Any) -> tuple[str, Any]:
-    """Return what is typed for another value of a choice, and the value."""
+    """Return the typed text of another value of a choice, and the value."""
     others: Arguments = {
         "data": "passages", "encoder": "vsepp:dim=8", "objective": "triplet", "reduction": "sum", "sampling": "images",
         "same_image": "mask", "negatives": "own", "mask": "same-item;above", "precision": "bf16", "init": "best.pt",

@@ -69,7 +69,7 @@ SMALLER = {
     r"(?s)\[\[objectives\]\][^\[]*?\"(?:Triplet SH|SmoothAP|Unified)\".*?(?=\n\[)": "",
     r"(?m)^\[examine\]$": '[examine]\nwhat_if = ""\nprobes = ["cocos:curve=true", "tangent", "weight_mass"]',
 }
-"""What is smaller in a study: a pattern of its file, and what it becomes."""
+"""Smaller numbers in a study: pattern of its file -> replacement."""
 
 
 @dataclass(frozen=True)
@@ -383,4 +383,4 @@ MAKERS: dict[str, Callable[[Inputs, Path], None]] = {
     "candidates": _candidates,
     "CANDIDATES": _candidates,
 }
-"""Name that lines use -> what makes it; its function is its kind."""
+"""Name that lines use -> function that makes the input, which is its kind."""

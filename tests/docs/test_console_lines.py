@@ -50,7 +50,7 @@ REDUCED = {
     ),
     r"ntxent:tau=0\.02\.\.0\.2/10": ("ntxent:tau=0.02..0.2/3", "ten temperatures"),
 }
-"""Pattern -> what it becomes, and what would be long."""
+"""Pattern -> replacement, and the reason why the line takes long."""
 PUBLISHED = "a published model or real data; tests/encoders and tests/datasets open such files"
 PICKLES = "a file of the authors; tests/cli/test_data.py converts small ones"
 ONE_FILE = "the file above it; test_contributing.py runs it"
@@ -73,9 +73,9 @@ NOT_RUN = {
     r"lossscope .*\./clip\.py:.*": "open_clip, which needs torchvision; tests/objectives has its losses' form",
     r"lossscope .*(toy_|toy-|runs/toy).*": ONE_FILE,
 }
-"""Pattern -> what a line needs that is not here."""
+"""Pattern -> the missing requirement of a line."""
 SHOWN_VERSION = "0.1.0"
-"""The version of lossscope under which the frames of pages are computed, so that a release changes no page."""
+"""Version of lossscope that frames of pages state, so that a release changes no page."""
 
 FAILS = r"lossscope check .*--trainer \./train\.py:step.*"  # finds the fault of the step that its page shows
 
@@ -96,7 +96,7 @@ def _reduce(line: str) -> str:
 LINES = _examples()
 NOT_RUN_LINES = {line for line in LINES if any(re.fullmatch(pattern, line) for pattern in NOT_RUN)}
 RUN_LINES = {_reduce(line): line for line in LINES if line not in NOT_RUN_LINES}
-"""What is run, once: the reduced line, and one of the lines that it stands for."""
+"""Lines to run once: the reduced line -> a line that it stands for."""
 
 SPECS = {
     "objective": "objectives",
@@ -105,7 +105,7 @@ SPECS = {
     "probe": "probes",
     "probes": "probes",
 }
-"""Options whose values are specs, and of what."""
+"""Options whose values are specs -> kind of the specs."""
 
 
 @cache

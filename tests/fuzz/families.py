@@ -9,7 +9,7 @@ from typing import Protocol, cast
 from numpy.random import Generator
 
 BYTES = ("flip_bits", "insert_bytes", "delete_bytes", "overwrite_block", "swap_blocks", "truncate", "append_bytes")
-"""Mutators that know nothing of a format: what a checksum must notice."""
+"""Mutators that know no format; a checksum must notice their damage."""
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "arrow": (),

@@ -22,7 +22,7 @@ SIGNABLE = frozenset({
     "json_keys", "json_values", "npy_content", "parquet_columns", "plugin_specs", "safetensors_content",
     "torch_content", "torch_plugins",
 })  # fmt: skip
-"""Mutators that leave a file which its own library can read."""
+"""Mutators after which the file's library can still read the file."""
 
 
 def sign(file: Path, before: str) -> bool:

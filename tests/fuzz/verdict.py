@@ -17,7 +17,7 @@ Outcome = Literal[
     "refused", "no file", "unclear", "equal", "different", "traceback", "crash", "hang", "memory", "code run", "silent"
 ]
 FINDINGS: tuple[Outcome, ...] = ("traceback", "crash", "hang", "memory", "code run", "silent")
-"""Outcomes that may not be: the others are refusals and what is accepted."""
+"""Outcomes that must not happen; the others are refusals and accepted files."""
 _LONGEST = 1500  # characters of a clear message
 _PACKAGE = "/lossscope/"
 _COMMANDS = "/cli/"

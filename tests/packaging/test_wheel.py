@@ -1,4 +1,4 @@
-"""Has the wheel all that an installed lossscope needs, and nothing else?"""
+"""Does the wheel hold all that an installed lossscope needs, and nothing else?"""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def histogram() -> Histogram:
 
     def read(ax: Axes) -> tuple[Values, Values]:
         outline = ax.collections[0].get_paths()[0].vertices
-        top = outline[len(outline) // 2 + 1 : -1][::-1]  # after the base from left to right comes the top from right to left
+        top = outline[len(outline) // 2 + 1 : -1][::-1]  # after the base from left to right, the top back
         return top[:-1:2, 1], top[::2, 0]
 
     return read

@@ -1,4 +1,4 @@
-"""Does every cell know its heading, has every note one place, and are published numbers marked?"""
+"""Does every cell name its heading, does every note stand once, and are published numbers marked?"""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_notes_are_numbered_over_the_page_and_marks_refer_to_them(notes: Notes) 
     assert notes.numbered("one") == [(1, "wrong"), (2, "n = 2"), (3, "new")] and notes.plain("one") == ["All in %."]
     marks = [[link.get("href") for link in root.iter("a")] for root in (first, second)]
     assert marks == [["#note-1", "#note-2"], ["#note-2", "#note-3"]]
-    assert next(first.iter("sup")).text == "†"  # signs that are no notes stay
+    assert next(first.iter("sup")).text == "†"  # marks without a note stay
     assert not first.findall(".//p[@class='note']")
 
 

@@ -205,7 +205,7 @@ def test_the_page_works_in_a_browser(browser, chart_folder):
     address = (chart_folder / "index.html").as_uri()
     page.goto(address)
     page.wait_for_selector('html[data-ready="yes"]')
-    page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+    page.evaluate("document.querySelectorAll('main details').forEach((item) => { item.open = true; })")
     for plot in page.locator(".plot").all():
         plot.scroll_into_view_if_needed()
         plot.locator(".main-svg").first.wait_for()
@@ -230,7 +230,7 @@ def chart_page(chart_folder):
 
 
 def test_pictures_and_charts_are_seen_first_and_all_else_is_folded(chart_folder, chart_page):
-    """A reader sees pictures; tables, further pictures and notes open by a click."""
+    """A reader sees pictures first; a click opens tables, further pictures and notes."""
     text = (chart_folder / "index.html").read_text(encoding="utf-8")
     folds = re.findall(r'<details class="fold".*?</details>', text, re.DOTALL)
     assert [re.search(r"<summary>(.*?)</summary>", fold)[1] for fold in folds] == [
@@ -251,7 +251,7 @@ def test_the_picture_stands_before_the_table_whatever_their_order(folder):
 def test_a_table_without_a_picture_beside_it_is_open(folder):
     text = (folder / "index.html").read_text(encoding="utf-8")
     folds = re.findall(r"<details class=\"fold\"( open)?>\s*<summary>", text)
-    assert folds == ["", " open"]  # that of the first section has a picture, that of the second has none
+    assert folds == ["", " open"]  # the first section's has a picture, the second's has none
 
 
 def test_the_contents_name_every_section_in_order(page):
@@ -311,7 +311,7 @@ def test_findings_are_in_latex_and_in_the_index(answered):
 
 
 def test_a_run_that_fails_on_purpose_stands_last_and_is_called_so(tmp_path):
-    """The first box of the demo's page was an error of a run that is there to fail."""
+    """The first box of the demo's page was an error of a run that fails on purpose."""
     planted = (Finding("Error: dead-tower in 1 of 1 run (b).", warning=True),)
     write_page(tmp_path / "page", "T", "L", _sections(), {}, replace(ANSWER, planted=planted))
     text = (tmp_path / "page" / "index.html").read_text(encoding="utf-8")

@@ -104,8 +104,8 @@ class OpenPage:
         self.page.wait_for_selector('html[data-ready="yes"]')
 
     def unfold(self) -> None:
-        """Open all that is folded."""
-        self.page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+        """Open every folded part."""
+        self.page.evaluate("document.querySelectorAll('main details').forEach((item) => { item.open = true; })")
 
     def column(self, table: str, index: int) -> list[str]:
         cells = f"#table-{table} tbody tr > :nth-child({index + 1})"
@@ -118,7 +118,7 @@ class OpenPage:
         return [row.locator("th, td").all_inner_texts() for row in rows]
 
     def wait_for_chart(self, name: str) -> None:
-        """Scroll to a chart and wait until it is drawn, which happens when it comes near."""
+        """Scroll to a chart, which draws it, and wait until it is drawn."""
         self.page.locator(f"#figure-{name}").scroll_into_view_if_needed()
         for plot in self.page.locator(f"#figure-{name} .plot").all():
             plot.scroll_into_view_if_needed()
@@ -198,7 +198,7 @@ def test_the_fields_show_the_computed_weights(opened: OpenPage) -> None:
     assert opened.page.evaluate(f"[...{trace}[0].x]") == pytest.approx(list(expected.columns))
     assert opened.page.evaluate(f"[...{trace}[0].y]") == pytest.approx(list(expected.index))
     assert np.array(opened.page.evaluate(f"{trace}[0].z")) == pytest.approx(expected.to_numpy())
-    assert opened.page.evaluate(f"{trace}.map((one) => one.type)") == ["contour"]  # two values: one edge between them
+    assert opened.page.evaluate(f"{trace}.map((item) => item.type)") == ["contour"]  # two values: one edge between them
     first.locator('[data-of="side"]').select_option("pull")
     pull = -weight_field("triplet", points=11).pivot_table(index="s_neg", columns="s_pos", values="w_pos")
     assert np.array(opened.page.evaluate(f"{trace}[0].z")) == pytest.approx(pull.to_numpy())
@@ -215,10 +215,10 @@ def test_a_smooth_field_has_labelled_lines_in_the_unit_of_its_bar(opened: OpenPa
 def test_the_queries_of_a_model_are_drawn_over_both_fields(opened: OpenPage) -> None:
     opened.wait_for_chart("field")
     opened.page.locator('#figure-field [data-of="cloud"]').select_option(label=EVIL)
-    last = "[...document.querySelectorAll('#figure-field .plot')].map((one) => one.data.at(-1).x)"
+    last = "[...document.querySelectorAll('#figure-field .plot')].map((item) => item.data.at(-1).x)"
     assert opened.page.evaluate(last) == [[0.2, 0.5], [0.2, 0.5]]
     opened.page.locator('#figure-field [data-of="cloud"]').select_option(label="no model")
-    modes = "[...document.querySelectorAll('#figure-field .plot')].map((one) => one.data.at(-1).mode ?? 'none')"
+    modes = "[...document.querySelectorAll('#figure-field .plot')].map((item) => item.data.at(-1).mode ?? 'none')"
     assert opened.page.evaluate(modes) == ["none", "none"]
 
 
@@ -278,7 +278,7 @@ def test_folded_items_open_by_keyboard(opened: OpenPage) -> None:
         opened.page.locator("#figure-folded img"),
         opened.page.locator("summary", has_text="1 more picture"),
     )
-    opened.page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = false; })")
+    opened.page.evaluate("document.querySelectorAll('main details').forEach((item) => { item.open = false; })")
     assert not image.is_visible()
     summary.focus()
     opened.page.keyboard.press("Enter")
@@ -291,16 +291,16 @@ def test_every_picture_has_a_description_and_every_control_a_name(opened: OpenPa
     assert all((image.get_attribute("alt") or "").startswith("A line that falls") for image in images)
     unnamed = """() => {
       const controls = "input, select, button, summary, [role=region], [role=img]";
-      const name = (one) => one.labels?.length || one.getAttribute("aria-label") || one.textContent.trim()
+      const name = (item) => item.labels?.length || item.getAttribute("aria-label") || item.textContent.trim()
         || document.getElementById(one.getAttribute("aria-labelledby"))?.textContent.trim();
-      return [...document.querySelectorAll(controls)].filter((one) => !name(one)).map((one) => one.outerHTML);
+      return [...document.querySelectorAll(controls)].filter((item) => !name(item)).map((item) => item.outerHTML);
     }"""
     assert opened.page.evaluate(unnamed) == []
     assert opened.page.locator("input, select").count() == 7
 
 
 def test_headings_and_landmarks_are_in_order(opened: OpenPage) -> None:
-    levels = opened.page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map((one) => Number(one.tagName[1]))")
+    levels = opened.page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map((tag) => Number(tag.tagName[1]))")
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
     assert opened.page.locator("main").count() == opened.page.locator("nav[aria-label]").count() == 1
@@ -387,7 +387,7 @@ def test_published_numbers_of_other_data_are_shown_by_a_button(opened: OpenPage)
 
 
 def test_a_link_to_a_folded_note_opens_it(opened: OpenPage) -> None:
-    opened.page.evaluate("document.querySelectorAll('details.notes').forEach((one) => { one.open = false; })")
+    opened.page.evaluate("document.querySelectorAll('details.notes').forEach((item) => { item.open = false; })")
     opened.page.locator("#table-beside a.mark").first.click()
     opened.page.wait_for_function("document.querySelector('#note-1').checkVisibility()")
     assert "A doubt." in opened.page.locator("#note-1").inner_text()
@@ -395,8 +395,8 @@ def test_a_link_to_a_folded_note_opens_it(opened: OpenPage) -> None:
 
 def test_in_print_controls_are_hidden_and_folded_items_are_shown(opened: OpenPage) -> None:
     opened.page.emulate_media(media="print")
-    opened.page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = false; })")
-    for what in ("nav", "#theme", "#figure-eps", "#figure-field"):  # pictures of the same are printed
+    opened.page.evaluate("document.querySelectorAll('main details').forEach((item) => { item.open = false; })")
+    for what in ("nav", "#theme", "#figure-eps", "#figure-field"):  # print shows pictures of the same
         assert not opened.page.locator(what).is_visible(), what
     opened.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert opened.page.locator("#figure-folded img").is_visible()

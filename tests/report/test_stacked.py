@@ -1,4 +1,4 @@
-"""Do panels that stand side by side stand one below another on narrow screens, each whole and each once?"""
+"""Do panels side by side stand one below another on narrow screens, each whole and each once?"""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_legend_is_as_narrow_as_a_panel_and_whole(tmp_path: Path) -> None:
     legend = np.asarray(column)[sum(panel.height + 16 for panel in panels) :]
     green = (legend == (0, 128, 0)).all(2).any(1)
     assert np.count_nonzero(np.diff(green.astype(int)) == 1) == 3  # a line for each loss, one below another
-    assert (legend[-3:] == 255).all() and (legend[:, -1] == 255).all()  # nothing is cut
+    assert (legend[-3:] == 255).all() and (legend[:, -1] == 255).all()  # no part is cut off
     assert narrow is not None and narrow.width <= 100 and narrow.height <= 800
     gaps = 3 * 16  # between three panels and the legend; they stay
     parts = [picture.height - gaps for picture in (narrow, column)]

@@ -31,7 +31,7 @@ DIRECTIONS = ("i2t", "t2i")
 
 
 def random_similarities(images: int, captions: int, seed: int = 0, levels: int | None = None) -> tuple[Tensor, Rows]:
-    """Return similarities and the image of each caption; `levels` makes ties; some images have no caption."""
+    """Return similarities and the image of each caption; `levels` makes ties; a few images have no caption."""
     rng = np.random.default_rng(seed)
     S = rng.random((images, captions))
     owner = rng.integers(0, images, captions)
@@ -95,7 +95,7 @@ def test_the_size_of_tiles_changes_nothing(monkeypatch: pytest.MonkeyPatch, tile
 
 
 def of_hits(ranks: list[int], relevant: int = 5) -> Retrieval:
-    """Return the retrieval of one query whose hits are at these ranks, counted from one."""
+    """Return the retrieval of one query whose hits are at these ranks, counted from 1."""
     hits = np.array([[rank in ranks for rank in range(1, 11)]])
     first = np.array([min(ranks, default=99) - 1])
     return Retrieval(first, np.zeros(1, np.int64), hits, np.array([relevant]))
@@ -232,7 +232,7 @@ def test_nan_is_refused_rather_than_ranked_first() -> None:
 def test_tiles_give_the_ranks_of_the_whole_matrix(
     seed: int, levels: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Images with one to four captions and some with none, in no order; on few levels nearly everything is tied."""
+    """Images have zero to four captions, in random order; few levels make nearly all scores ties."""
     monkeypatch.setattr("lossscope.engine.blocks.matrix.ROWS", 9)
     monkeypatch.setattr("lossscope.engine.blocks.matrix.COLUMNS", 13)
     rng = np.random.default_rng(seed)
@@ -258,7 +258,7 @@ def test_a_fold_without_captions_is_refused(tiled: bool) -> None:
 
 
 def test_a_query_without_a_scored_positive_has_the_last_rank() -> None:
-    """Image i owns captions 2 i and 2 i + 1; images 0 to 2 score one caption each: their own, another's, their own."""
+    """Image i has captions 2 i and 2 i + 1; images 0 to 2 score a caption each: a positive, a negative, a positive."""
     i2t, t2i = torch.full((4, 8), torch.nan), torch.rand(8, 4)
     i2t[0, 0], i2t[1, 7], i2t[2, 5], i2t[3] = 0.5, 0.5, 0.5, torch.arange(8.0)
     t2i[0, 0] = torch.nan

@@ -1,4 +1,4 @@
-"""Do judged positives change retrieval as sorting every row says, and is it said what they are?"""
+"""Do judged positives change retrieval as sorting every row does, and does a summary describe them?"""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def source(**changes: Any) -> SplitEmbeddings:
 def judgements(pairs: list[tuple[int, int, bool]], where: str = "judged.csv", **changes: Any) -> Judgements:
     first, second, positive = zip(*pairs, strict=True)
     ids = [f"{i}.jpg" for i in first], [f"{j // 3}.jpg#{j % 3}" for j in second]
-    return Judgements(where, *ids, positive, "it is said", **changes)
+    return Judgements(where, *ids, positive, "an annotator said so", **changes)
 
 
 def expected(S: Matrix, match: Matrix, queries: Matrix) -> dict[str, float]:
@@ -104,11 +104,11 @@ def test_the_usual_rows_are_those_of_eval() -> None:
 
 
 def test_it_is_said_what_was_judged_and_added() -> None:
-    strangers = Judgements("more.csv", ["0.jpg", "x.jpg"], ["x.jpg#0", "1.jpg#0"], [True, True], "it is said")
+    strangers = Judgements("more.csv", ["0.jpg", "x.jpg"], ["x.jpg#0", "1.jpg#0"], [True, True], "an annotator said so")
     with pytest.raises(InputError, match=r"more.csv must judge pairs of the test split; none of its 2 pairs is"):
         match_judgements(source(), [strangers])
     second = judgements([(0, 6, True), (0, 5, True), (0, 5, True)], "second.csv")
-    third = Judgements("third.csv", ["x.jpg", "5.jpg"], ["0.jpg#0", "5.jpg#0"], [True, True], "it is said")
+    third = Judgements("third.csv", ["x.jpg", "5.jpg"], ["0.jpg#0", "5.jpg#0"], [True, True], "an annotator said so")
     judged = match_judgements(source(), [judgements(PAIRS), second, third])
     assert judged.added.tolist() == [[0, 5], [0, 6], [3, 0], [3, 35], [11, 1]]
     assert (judged.denied, judged.disputed, judged.skipped) == (1, 1, 1)
@@ -170,7 +170,7 @@ def test_the_table_has_a_line_of_each_kind_of_positives() -> None:
 
 @pytest.mark.skipif(not FLICKR8K.is_dir(), reason="no real Flickr8k on this machine")
 def test_the_numbers_of_captions_are_those_of_flickr8k() -> None:
-    """Karpathy's sentences stand in the order of Flickr8k.token.txt, by which judgements number them."""
+    """Karpathy's sentences are in the order of Flickr8k.token.txt, by which judgements number them."""
     split = Karpathy(FLICKR8K, "flickr8k", size=64).split("test")
     lines = (FLICKR8K / "text" / "Flickr8k.token.txt").read_text(encoding="utf-8").splitlines()
     texts = dict(line.split("\t") for line in lines)

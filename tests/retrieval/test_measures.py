@@ -41,7 +41,7 @@ def directions(source: SplitEmbeddings) -> list[tuple[str, str]]:
 def test_every_query_has_the_measures_of_its_sorted_list(
     maker: str, kind: Kind, levels: int | None, seed: int, tile: int, oracle: Oracle
 ) -> None:
-    """On few levels nearly everything is tied, and on level 0 everything: earlier rows are first among equals."""
+    """Few levels make nearly all scores ties, level 0 makes all: earlier rows are first among equals."""
     source, slow = MAKERS[maker](seed, kind, levels), oracle("ranked_lists")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lossscope.engine.blocks.matrix.ROWS", tile)
@@ -98,7 +98,7 @@ def test_summaries_are_means_over_queries_and_count_ties(maker: str, oracle: Ora
 
 
 def test_one_query_by_hand() -> None:
-    """Positives at places 2, 3 and 7 of 9, and a fourth without a score; R = 4."""
+    """Positives have ranks 2, 3 and 7 of 9, and a fourth has no score; R = 4."""
     values = measures(np.array([1]), np.array([[1, 2, 6, NEVER]]), np.array([4]), (1, 5, 10))
     gains = {rank: 1 / np.log2(rank + 1) for rank in range(1, 11)}
     ideal = gains[1] + gains[2] + gains[3] + gains[4]
@@ -138,7 +138,7 @@ def judged(source: SplitEmbeddings, direction: str) -> tuple[list[Qrel], list[Sc
 
 @each("levels", [None, 1], "maker", MAKERS, "seed", range(5))
 def test_measures_are_those_of_ir_measures(seed: int, maker: str, levels: int | None) -> None:
-    """With ties too: trec_eval's rule among equals is made ours by the names of the documents.
+    """Ties are included: the names of the documents turn trec_eval's rule among equals into ours.
 
     R@k has another rule (the best positive is first among equals), and RR@k is not computed by trec_eval but by
     MS MARCO's script, which takes the smallest name: Success@k and RR@k are compared without ties only, and with ties
@@ -170,7 +170,7 @@ def test_measures_are_those_of_ir_measures(seed: int, maker: str, levels: int | 
 
 @each("seed", range(5))
 def test_map_at_r_and_r_precision_are_those_of_pytorch_metric_learning(seed: int) -> None:
-    """Items that are alone in their class are no queries, there as here."""
+    """Items that are alone in their class are no queries in either library."""
     from pytorch_metric_learning.distances import CosineSimilarity
     from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
     from pytorch_metric_learning.utils.inference import CustomKNN

@@ -1,4 +1,4 @@
-"""Are queries and documents, and one labelled set, evaluated as images and captions are, under their own names?"""
+"""Are queries and documents, and a labelled set, evaluated as images and captions, under their names?"""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def as_matrix() -> SplitEmbeddings:
 
 
 def as_scorer() -> SplitEmbeddings:
-    """Return a source whose model has different directions, and leaves pairs unscored."""
+    """Return a source whose model scores the directions differently and leaves pairs unscored."""
     rng = np.random.default_rng(1)
     i2t, t2i = torch.from_numpy(rng.random((6, 8))), torch.from_numpy(rng.random((8, 6)))
     i2t[0, :4], t2i[0, 4] = torch.nan, torch.nan

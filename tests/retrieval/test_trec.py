@@ -24,7 +24,7 @@ FILES = ["i2t.qrels", "i2t.run", "t2i.qrels", "t2i.run"]
 
 
 def embedded(levels: int | None = None, images: int = 30, captions: int = 70) -> SplitEmbeddings:
-    """Return a source of images with some captions or none, in no order; few `levels` make ties."""
+    """Return a source of images with captions or none, in random order; few `levels` make ties."""
     rng = np.random.default_rng(3)
     owner = rng.integers(0, images, captions)
     v = rng.normal(size=(images, 8))
@@ -51,7 +51,7 @@ def read(folder: Path, direction: str) -> tuple[Run, dict[str, set[str]]]:
 
 
 def ranks(run: Run, relevant: dict[str, set[str]]) -> list[float]:
-    """Count the documents strictly above the best relevant one, by score; infinite where none is in the file."""
+    """Count the documents that score above the best relevant document; infinite where the file has no relevant one."""
     counts = []
     for query, documents in relevant.items():
         best = max((score for document, _, score in run[query] if document in documents), default=None)

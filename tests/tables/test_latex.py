@@ -1,4 +1,4 @@
-"""Can a table be read in print: no wider than a line, in letters that are not too small, however many columns?"""
+"""Is a table readable in print: no wider than a line, in letters of at least the least size, with any columns?"""
 
 from __future__ import annotations
 

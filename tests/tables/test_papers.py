@@ -1,4 +1,4 @@
-"""Do the tables of the papers say what the runs and the papers say, side by side?"""
+"""Do the tables show the numbers of the runs and of the papers side by side?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the table of power have a line per pair and what it rests on, seeds and images apart?"""
+"""Does the table of power have a line per pair with its evidence, seeds and images apart?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a table is shown, and what only CSV keeps?"""
+"""Does a table show the columns that differ, and does CSV keep all?"""
 
 from __future__ import annotations
 

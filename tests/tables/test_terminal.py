@@ -1,4 +1,4 @@
-"""Does a table fit a terminal without a broken cell, and what stands above and below its cells?"""
+"""Does a table fit a terminal without a broken cell, with its heading above and its notes below?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = ("C_neg", "W_neg", "W_low", "W_pos", "C_0", "N_eff")
 
 
 def wide(rows: int = 2, names: tuple[str, ...] = NAMES, groups: tuple[str, ...] = ("",), label: str = "row") -> Table:
-    """A table with a label and a column per group and name; numbers count up from 10, and each has a deviation."""
+    """Return a table with a label and a column per group and name; numbers count up from 10, each with a deviation."""
     columns = tuple((group, name) for group in groups for name in names)
     numbers = iter(range(10, 10_000))
     body = [

@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).parents[3]))
 from tests.authors.vse_files import Case, write_features
 
 _ABSENT = ("pycocotools", "pycocotools.coco", "wandb", "tensorboard_logger", "misc.rewards", "losses")
-"""Modules of training or of other data; `losses` is one that the checkout itself does not have under that name."""
+"""Modules of training or of other data; the checkout lacks a module of the name `losses`."""
 
 
 class _OldDict(OrderedDict):  # type: ignore[type-arg]

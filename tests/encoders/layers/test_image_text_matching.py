@@ -1,4 +1,4 @@
-"""Which pairs train a matching score, and the soft targets of its contrastive loss."""
+"""Do the right pairs train a matching score, and are the soft targets of its contrastive loss right?"""
 
 from __future__ import annotations
 

@@ -39,7 +39,9 @@ class Release:
     ignored: str = ""  # pattern of names in the file that are left out
     family: str = ""  # pattern of names without which lossscope does not recognise the family
     sizes: str = r"fc\.weight|embed\.weight"  # pattern of names of the tensors that the sizes are read from
-    implied: Mapping[str, str] = field(default_factory=dict)  # pattern of a name that states an option -> what is named
+    implied: Mapping[str, str] = field(
+        default_factory=dict
+    )  # pattern of a name that states an option -> the name in the message
     renames: tuple[str, str] | None = ("", "")  # part of the file's names -> ours; None: the names have other forms
     slow: bool = False  # does it take seconds?
     choices: Mapping[str, str] = field(default_factory=dict)  # options that the user states for the file

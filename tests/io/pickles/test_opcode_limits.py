@@ -62,7 +62,7 @@ def test_every_opcode_is_followed_as_the_unpickler_does(opcode: pickletools.Opco
 NEVER_BUILT = (
     "MARK", "NEXT_BUFFER", "READONLY_BUFFER", "EXT1", "EXT2", "EXT4", "NEWOBJ", "NEWOBJ_EX", "PERSID", "BINPERSID",
 )  # fmt: skip
-"""Opcodes that need a buffer, a class or a reference, which no pickle has here; and a mark, which is never a value."""
+"""Opcodes that need a buffer, a class or a reference, which no pickle here has; and a mark, which is no value."""
 
 
 def _plain(content: bytes) -> RestrictedUnpickler:

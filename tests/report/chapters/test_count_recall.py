@@ -73,7 +73,7 @@ def test_one_loss_is_compared_with_nothing(one_run: ReportData) -> None:
 
 @pytest.mark.parametrize("statistic", ["rsum", "C_neg"])
 def test_a_loss_without_numbers_does_not_count_as_a_second_loss(with_rows: WithRows, statistic: str) -> None:
-    """The picture needs points of two losses; where one has none there is nothing to compare, and no crash."""
+    """The picture needs points of two losses; a loss without points leaves nothing to compare, and no crash."""
 
     def remove(rows: pd.DataFrame) -> pd.DataFrame:
         rows.loc[(rows["statistic"] == statistic) & (rows["objective_label"] == "NT-Xent"), "mean"] = math.nan

@@ -1,4 +1,4 @@
-"""Does the chapter of the doctor list what it found in every run, and nothing where no run was examined?"""
+"""Does the chapter of the doctor list its findings in every run, and nothing where no run was examined?"""
 
 from __future__ import annotations
 

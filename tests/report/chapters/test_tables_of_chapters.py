@@ -1,4 +1,4 @@
-"""Do the tables of the page agree with the summary rows, and name what is missing?"""
+"""Do the tables of the page agree with the summary rows, and name missing runs and seeds?"""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_recall_is_the_mean_over_seeds(report_data: ReportData) -> None:
 
 
 def test_a_missing_seed_is_named(with_rows: WithRows) -> None:
-    """One loss has a seed less than the other: its mean is over other trainings, which a reader must see."""
+    """One loss lacks a seed of the other: its mean is over other trainings, and a reader must see that."""
     data = with_rows(lambda rows: rows[~((rows["objective_label"] == "Triplet") & (rows["seed"] == 1))])
     table = tables(retrieval.build(data))["retrieval"]
     assert "n = 1 to 2 runs" in table.caption
@@ -52,7 +52,7 @@ def test_the_tables_of_a_paper_take_the_place_of_the_plain_ones(report_data: Rep
     assert names and all(name.startswith("bleeker2022_1") for name in names)
     counts = tables(contributors.build(data))
     assert {name.partition("-")[0] for name in counts} == {"bleeker2022_2", "bleeker2022_3"}
-    assert list(build_paper_tables(None, data.results.rows, data.tests, counts=False)) == []  # of no paper
+    assert list(build_paper_tables(None, data.results.rows, data.tests, counts=False)) == []  # no paper has it
 
 
 def test_counts_have_the_layout_of_the_paper(report_data: ReportData) -> None:
@@ -190,21 +190,21 @@ def test_recall_on_other_data_is_refused(with_rows: WithRows, column: str, messa
 
 
 def captions(sections: list[Section]) -> str:
-    """What is said below tables, pictures and charts, and in the text, of all chapters."""
+    """Return the captions and notes of tables, pictures and charts, and the texts, of all chapters."""
     items = [item for section in sections for item in section.all_items]
     notes = [note for item in items if isinstance(item, Table) for note in item.notes]
     return " ".join([*(item.caption for item in items), *(section.text for section in sections), *notes])
 
 
 def of_one_seed(data: ReportData) -> ReportData:
-    """The study with the runs of seed 0 alone."""
+    """Return the study with the runs of seed 0 alone."""
     results = data.results
     frames = {kind: (frame := getattr(results, kind))[frame["seed"] == 0] for kind in (*FRAMES, "epochs", "runs")}
     return gather(replace(results, **frames), data.diagrams, resamples=99)
 
 
 def test_of_one_seed_no_caption_speaks_of_a_deviation_over_seeds(report_data: ReportData) -> None:
-    """Captions of sliders, tables and pictures explained ± over seeds where nothing had one."""
+    """Captions of sliders, tables and pictures explained ± over seeds where no number had a ±."""
     text = captions(build_sections(of_one_seed(report_data)))
     assert "One seed each, so no deviation." in text
     for words in ("over seeds", "± sample", "Circles are single runs", "bars one"):
@@ -234,7 +234,7 @@ def test_what_a_deviation_is_depends_on_the_number_of_seeds(seeds: dict[str, int
 
 
 def test_hubness_is_said_to_be_within_a_batch_and_the_picture_over_all(report_data: ReportData) -> None:
-    """hub_skewness stood twice on a page with different values and nothing that told them apart."""
+    """A page had hub_skewness twice with different values and no explanation."""
     (section,) = geometry.build(report_data)
     table = tables([section])["geometry"]
     assert "within a batch, mean over batches: hub_max_count, hub_skewness" in table.caption

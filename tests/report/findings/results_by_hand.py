@@ -1,4 +1,4 @@
-"""Results made by hand: what findings are computed from, with numbers that can be checked by eye."""
+"""Make results by hand, with numbers that a reader can check by eye: the input of findings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def report_data(
     epochs: pd.DataFrame | None = None,
     gaps: Sequence[Mapping[str, Any]] = (),
 ) -> ReportData:
-    """Return the data of chapters: of rows, comparisons, epochs, and runs without numbers."""
+    """Return the data of chapters from rows, comparisons, epochs, and runs without numbers."""
     frame = pd.DataFrame(rows).reindex(columns=[*dict.fromkeys((*LABELS, "seed", "split", *SUMMARY))])
     done = frame.drop_duplicates("run").assign(status="done", reason="", seconds=1.0)
     runs = pd.concat([done, pd.DataFrame(gaps)], ignore_index=True).reindex(columns=list(RUNS))

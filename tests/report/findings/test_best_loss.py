@@ -1,4 +1,4 @@
-"""Is it said which loss retrieves best, by how much, and that nobody can tell where nobody can?"""
+"""Does the report name the loss that retrieves best and its lead, and say where runs cannot decide?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is everything that should make a reader careful a warning, and nothing else?"""
+"""Is every reason for care a warning, and nothing else?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TWO_SEEDS = [row("A", "rsum", 400.0), row("A", "rsum", 410.0, seed=1)]
 
 
 def epochs(rsums: list[float], warmup: list[str | None], run: str = "A-scenes-VSE++-0") -> pd.DataFrame:
-    """Return the validation epochs of a run, without epoch 0 and its training steps: those are no epochs of a loss."""
+    """Return the validation epochs of a run, without epoch 0 and its training steps, which have no loss."""
     labels = {"run": run, "data": "scenes", "encoder": "VSE++", "objective_label": "A", "spec": "a", "split": "val"}
     numbers = {
         "epoch": range(len(rsums)),

@@ -1,4 +1,4 @@
-"""Does the page say first which runs are ill, and of what?"""
+"""Does the page name first the runs with findings, and the findings?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS = [row("A", "rsum", 400.0), row("A", "rsum", 410.0, seed=1)]
 
 
 def found(examined: str, *rows: tuple[str, str, str]) -> ReportData:
-    """Return data of some examined runs, and findings (run, severity, id)."""
+    """Return data of examined runs with findings (run, severity, id)."""
     data = report_data(ROWS)
     columns = dict.fromkeys(FINDINGS, "")
     frame = pd.DataFrame(

@@ -1,4 +1,4 @@
-"""Does a citation say all that another needs to repeat the number, in any format, whatever names hold?"""
+"""Does a citation state all that a reader needs to repeat the number, in any format, with any names?"""
 
 from __future__ import annotations
 
