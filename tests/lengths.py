@@ -108,8 +108,8 @@ def parts_of(tests: Sequence[str]) -> list[set[str]]:
 
 def _units(tests: Sequence[str], most: float) -> Iterator[tuple[float, str, Sequence[str]]]:
     """Yield the seconds, name and tests of each group that stays together: at most `most` seconds, or a single case."""
-    for file, of_file in _grouped(tests, file_of).items():
-        functions = _grouped(of_file, function_of)
+    for file, of_file in _group(tests, file_of).items():
+        functions = _group(of_file, function_of)
         costs = {function: durations().get(function, NOTHING) for function in functions}
         shared, seconds = max(cost.shared for cost in costs.values()), sum(cost.seconds for cost in costs.values())
         if seconds <= most:
@@ -131,7 +131,7 @@ def _seconds_of(function: str, cases: Sequence[str]) -> Iterator[tuple[str, floa
         yield case, long[case] if case in long else left / others
 
 
-def _grouped(tests: Iterable[str], of: Callable[[str], str]) -> Mapping[str, Sequence[str]]:
+def _group(tests: Iterable[str], of: Callable[[str], str]) -> Mapping[str, Sequence[str]]:
     """Return the file or function of tests -> the tests."""
     groups: dict[str, list[str]] = defaultdict(list)
     for test in tests:

@@ -142,7 +142,7 @@ def _is_whole(text: str, name: str, folder: Path) -> None:
         ElementTree.parse(folder / "a.svg")
 
 
-def _written(function: Callable[[str], object], name: str, folder: Path) -> str:
+def _capture(function: Callable[[str], object], name: str, folder: Path) -> str:
     """Return what a function writes to the terminal."""
     stream = io.StringIO()
     with contextlib.redirect_stderr(stream), contextlib.redirect_stdout(stream):
@@ -174,9 +174,9 @@ FORMATS = [
     Format("JSON", lambda name, _: summary_document(pd.DataFrame({"source": [name]}), {"command": name}),
            _gives_the_name_back, IN_FRAMES),
     *(Format(f"the description of a {kind}", partial(_picture, kind=kind), _is_whole) for kind in style.FORMATS),
-    *(Format(f"a message of {kind.__name__}", partial(_written, _message(kind)), _must_be_known)
+    *(Format(f"a message of {kind.__name__}", partial(_capture, _message(kind)), _must_be_known)
       for kind in (InputError, SpecError, Interrupted, OSError)),
-    Format("a bar", partial(_written, lambda name: _progress.progress_lines(every=0)(name, 1, 2)), _says_how_far),
+    Format("a bar", partial(_capture, lambda name: _progress.progress_lines(every=0)(name, 1, 2)), _says_how_far),
 ]  # fmt: skip
 
 

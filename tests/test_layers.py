@@ -46,7 +46,7 @@ def package_of(module: str) -> str:
 
 
 @cache
-def parsed(file: Path) -> tuple[ast.AST, ...]:
+def nodes(file: Path) -> tuple[ast.AST, ...]:
     """Return every node of a file."""
     return tuple(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
 
@@ -59,7 +59,7 @@ def imports(file: Path, library: Path = LIBRARY) -> tuple[Import, ...]:
 
 def _imports(file: Path, library: Path) -> Iterator[Import]:
     package = [library.name, *file.relative_to(library).parts[:-1]]
-    for node in parsed(file):
+    for node in nodes(file):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -128,7 +128,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     ("engine/plan.py", "from lossscope.shelf import x", "shelf stands above engine"),
 ])  # fmt: skip
 def test_a_planted_breach_is_seen(tmp_path: Path, file: str, line: str, says: str) -> None:
-    library = planted(tmp_path, {file: line, "tables/_summary.py": ""})
+    library = write_library(tmp_path, {file: line, "tables/_summary.py": ""})
     assert any(says in breach for breach in breaches(library))
 
 
@@ -138,10 +138,10 @@ def test_a_planted_circle_is_seen(tmp_path: Path) -> None:
         "io/b.py": "def f():\n    from .c import x",
         "io/c.py": "import lossscope.io.a",
     }
-    assert circles(planted(tmp_path, files)) == [("lossscope.io.a", "lossscope.io.b", "lossscope.io.c")]
+    assert circles(write_library(tmp_path, files)) == [("lossscope.io.a", "lossscope.io.b", "lossscope.io.c")]
 
 
-def planted(folder: Path, files: dict[str, str]) -> Path:
+def write_library(folder: Path, files: dict[str, str]) -> Path:
     """Write a small library of these files."""
     for name, text in files.items():
         path = folder / "lossscope" / name
@@ -180,7 +180,7 @@ def test_what_one_corner_needs_is_imported_within_its_function() -> None:
 
 def test_the_library_never_prints() -> None:
     for file in FILES:
-        calls = [node for node in parsed(file) if isinstance(node, ast.Call)]
+        calls = [node for node in nodes(file) if isinstance(node, ast.Call)]
         lines = [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
         assert not lines, f"{module_of(file)} prints in lines {lines}"
 

@@ -10,7 +10,7 @@ from typer.testing import Result
 
 from lossscope.datasets.lint.suite import CHECKS, MAX_WORDS
 from tests.command_line import lossscope
-from tests.datasets.lint.test_suite import planted
+from tests.datasets.lint.test_suite import write_faults
 
 COPIES = '{"query": "q", "positive": "p"}\n' * 2
 
@@ -20,7 +20,7 @@ def lint(*words: str) -> Result:
 
 
 def test_the_document_has_every_finding(tmp_path: Path) -> None:
-    file, numbers = planted(tmp_path)
+    file, numbers = write_faults(tmp_path)
     result = lint(file, "--format", "json")
     document = json.loads(result.stdout)
     assert (result.exit_code, document["schema"]) == (0, "lossscope.lint/1")

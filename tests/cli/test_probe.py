@@ -218,7 +218,7 @@ class Clock:
         return self.now
 
 
-def written(capsys: pytest.CaptureFixture[str], *reports: tuple[float, int, int]) -> list[str]:
+def print_reports(capsys: pytest.CaptureFixture[str], *reports: tuple[float, int, int]) -> list[str]:
     """Return the lines that reports (seconds, done, of) print, each written at once."""
     clock = Clock()
     report = progress_lines(0, clock)
@@ -228,16 +228,16 @@ def written(capsys: pytest.CaptureFixture[str], *reports: tuple[float, int, int]
 
 
 def test_the_rate_counts_only_work_that_was_done_in_this_run(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = written(capsys, (0, 1000, 1100), (10, 1020, 1100), (100, 1100, 1100))
+    lines = print_reports(capsys, (0, 1000, 1100), (10, 1020, 1100), (100, 1100, 1100))
     assert lines == ["batches 1000/1100", "batches 1020/1100, 2/s, 0:00:40 left", "batches 1100/1100, 1/s"]
 
 
 def test_slow_work_is_shown_in_seconds_each(capsys: pytest.CaptureFixture[str]) -> None:
-    assert written(capsys, (0, 0, 10), (20, 2, 10))[-1] == "batches 2/10, 10 s each, 0:01:20 left"
+    assert print_reports(capsys, (0, 0, 10), (20, 2, 10))[-1] == "batches 2/10, 10 s each, 0:01:20 left"
 
 
 def test_another_run_under_the_same_name_begins_anew(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = written(capsys, (0, 0, 100), (10, 100, 100), (20, 50, 100), (30, 60, 100))
+    lines = print_reports(capsys, (0, 0, 100), (10, 100, 100), (20, 50, 100), (30, 60, 100))
     assert lines[2:] == ["batches 50/100", "batches 60/100, 1/s, 0:00:40 left"]
 
 

@@ -28,7 +28,7 @@ Arguments = dict[str, Any]
 Called = Callable[[str, str], Arguments]
 
 
-def counted(eps: float = 0.01, convention: str = "corrected", unit: str = "", curve: str = "false") -> str:
+def cocos_spec(eps: float = 0.01, convention: str = "corrected", unit: str = "", curve: str = "false") -> str:
     return f"cocos:eps={eps},convention={convention},curve={curve}{f',unit={unit}' if unit else ''}"
 
 
@@ -121,11 +121,11 @@ SWEEPS: list[tuple[str, str, Arguments, str]] = [
     (IMAGES, "--interval 90%", {"interval": 0.9}, "pairs"),
     (IMAGES, "--interval none", {"interval": None}, "pairs"),
     (IMAGES, "--interval-groups 10", {"interval_groups": 10}, "pairs"),
-    (IMAGES, "--eps 0.1 --eps 0.2", {"probes": (counted(0.1), counted(0.2))}, "pairs"),
-    (IMAGES, "--eps 0.0123456789 --eps 0.0123456789", {"probes": (counted(0.0123456789),)}, "pairs"),
-    (IMAGES, "--unit relative", {"probes": (counted(unit="relative"),)}, "pairs"),
-    (IMAGES, "--convention text", {"probes": (counted(convention="text"),)}, "pairs"),
-    (IMAGES, "--curve a.csv", {"probes": (counted(curve="true"),)}, "pairs"),
+    (IMAGES, "--eps 0.1 --eps 0.2", {"probes": (cocos_spec(0.1), cocos_spec(0.2))}, "pairs"),
+    (IMAGES, "--eps 0.0123456789 --eps 0.0123456789", {"probes": (cocos_spec(0.0123456789),)}, "pairs"),
+    (IMAGES, "--unit relative", {"probes": (cocos_spec(unit="relative"),)}, "pairs"),
+    (IMAGES, "--convention text", {"probes": (cocos_spec(convention="text"),)}, "pairs"),
+    (IMAGES, "--curve a.csv", {"probes": (cocos_spec(curve="true"),)}, "pairs"),
     (
         IMAGES, "--objective ntxent:tau=0.1..0.3/3",
         {"objectives": ("ntxent:tau=0.1", "ntxent:tau=0.2", "ntxent:tau=0.3")}, "pairs",
@@ -140,7 +140,7 @@ SWEEPS: list[tuple[str, str, Arguments, str]] = [
 
 @each("source, options, changes, sampling", SWEEPS)
 def test_options_of_a_sweep(source: str, options: str, changes: Arguments, sampling: str, called: Called) -> None:
-    usual = Sweep(("ntxent:tau=0.1",), (counted(),))
+    usual = Sweep(("ntxent:tau=0.1",), (cocos_spec(),))
     objective = "" if "--objective" in options else "--objective ntxent"
     arguments = called("lossscope.engine.sweep:Sweep.run", f"cocos {source} {objective} {options}")
     assert arguments["self"] == replace(usual, **changes)
@@ -154,7 +154,7 @@ def test_options_of_a_sweep(source: str, options: str, changes: Arguments, sampl
 @each(
     "words, probes",
     [
-        ("probe images.npz --probes similarity --probes cocos:eps=0.1", ("similarity", counted(0.1))),
+        ("probe images.npz --probes similarity --probes cocos:eps=0.1", ("similarity", cocos_spec(0.1))),
         ("weight-mass images.npz --eps 0.2", ("weight_mass:eps=0.2,convention=corrected",)),
         ("false-negatives images.npz --near 0.5", ("false_negatives:near=0.5",)),
     ],

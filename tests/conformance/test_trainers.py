@@ -25,7 +25,7 @@ def loss(queries, candidates):
 """
 
 
-def failed(trainer: str, processes: int = 2, **options: object) -> set[str]:
+def failed_checks(trainer: str, processes: int = 2, **options: object) -> set[str]:
     found = check_trainer(trainer, processes, **options)  # type: ignore[arg-type]
     return {verdict.name for verdict in found if verdict.outcome == "fail"}
 
@@ -66,7 +66,7 @@ def test_an_option_that_a_loss_does_not_have_is_refused_before_any_process() -> 
 ])  # fmt: skip
 @pytest.mark.usefixtures("stand_ins")
 def test_layouts_of_open_clip(options: str, expected: set[str]) -> None:
-    assert failed(f"open_clip{options}") == expected
+    assert failed_checks(f"open_clip{options}") == expected
 
 
 @pytest.mark.usefixtures("stand_ins")
@@ -91,7 +91,7 @@ PML = pytest.mark.skipif(importlib.util.find_spec("pytorch_metric_learning") is 
     pytest.param("pytorch_metric_learning:loss=ContrastiveLoss,one_set=true", set(), marks=PML),
 ])  # fmt: skip
 def test_released_classes(trainer: str, expected: set[str]) -> None:
-    assert failed(trainer) == expected
+    assert failed_checks(trainer) == expected
 
 
 @ST

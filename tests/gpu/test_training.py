@@ -46,7 +46,7 @@ def rows(run: Run) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def trained(recipe: Recipe, out: Path, device: torch.device) -> Run:
+def train_recipe(recipe: Recipe, out: Path, device: torch.device) -> Run:
     return train(recipe, out, str(device))
 
 
@@ -70,9 +70,9 @@ def _inference(device: torch.device, request: pytest.FixtureRequest) -> None:
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_device_learns_what_the_cpu_learns(name: str, device: torch.device, tmp_path: Path) -> None:
     recipe = replace(RECIPES[name], epochs=1)
-    expected = rows(trained(recipe, tmp_path / "expected", torch.device("cpu")))
+    expected = rows(train_recipe(recipe, tmp_path / "expected", torch.device("cpu")))
     with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):  # else convolutions use TF32
-        ours = rows(trained(recipe, tmp_path / "ours", device))
+        ours = rows(train_recipe(recipe, tmp_path / "ours", device))
     assert len(ours) == len(expected)
     for row, other in zip(ours[:FIRST_STEPS], expected, strict=False):
         assert float(row["loss"]) == pytest.approx(float(other["loss"]), rel=2e-3, nan_ok=True)
@@ -80,12 +80,12 @@ def test_the_device_learns_what_the_cpu_learns(name: str, device: torch.device, 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_two_trainings_have_the_same_bits(name: str, device: torch.device, tmp_path: Path) -> None:
-    assert_same_bits(*(trained(RECIPES[name], tmp_path / str(turn), device) for turn in range(2)))
+    assert_same_bits(*(train_recipe(RECIPES[name], tmp_path / str(turn), device) for turn in range(2)))
 
 
 @pytest.mark.parametrize("recipe", [RANDOM, RECIPES["outer step"]], ids=["random crops", "outer step"])
 def test_a_stopped_run_resumes_to_the_same_bits(recipe: Recipe, device: torch.device, tmp_path: Path) -> None:
-    whole = trained(recipe, tmp_path / "whole", device)
+    whole = train_recipe(recipe, tmp_path / "whole", device)
     done: list[str] = []
 
     def stop(label: str, _step: int, _total: int) -> None:
@@ -103,20 +103,20 @@ def test_mixed_precision_learns(precision: str, device: torch.device, is_cuda: b
     if precision == "fp16" and not is_cuda:
         pytest.skip("float16 is trained on GPUs")
     recipe = replace(PLAIN, precision=precision, epochs=4)  # type: ignore[arg-type]
-    losses = [float(row["loss"]) for row in rows(trained(recipe, tmp_path / "one", device))]
+    losses = [float(row["loss"]) for row in rows(train_recipe(recipe, tmp_path / "one", device))]
     assert losses[-1] < losses[0] and all(loss == loss for loss in losses)
-    assert_same_bits(trained(recipe, tmp_path / "two", device), trained(recipe, tmp_path / "three", device))
+    assert_same_bits(train_recipe(recipe, tmp_path / "two", device), train_recipe(recipe, tmp_path / "three", device))
 
 
 def test_mixed_precision_resumes_to_the_same_bits(device: torch.device, is_cuda: bool, tmp_path: Path) -> None:
     recipe = replace(PLAIN, precision="fp16" if is_cuda else "bf16", epochs=2)
-    whole = trained(recipe, tmp_path / "whole", device)
-    half = trained(replace(recipe, epochs=1), tmp_path / "half", device)
+    whole = train_recipe(recipe, tmp_path / "whole", device)
+    half = train_recipe(replace(recipe, epochs=1), tmp_path / "half", device)
     assert_same_bits(whole, resume(half.path, 2, str(device)))
 
 
 def test_a_run_of_the_device_is_read_on_the_cpu(device: torch.device, tmp_path: Path) -> None:
-    run = trained(replace(PLAIN, epochs=1), tmp_path / "run", device)
+    run = train_recipe(replace(PLAIN, epochs=1), tmp_path / "run", device)
     expected = load(run.best, cache=False, device="cpu")
     ours = load(run.best, cache=False, device=str(device))
     assert expected.images is not None and ours.images is not None

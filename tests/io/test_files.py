@@ -44,7 +44,7 @@ def legacy(path: Path, content: Any) -> Path:
     return path
 
 
-def zipped(path: Path, content: Any) -> Path:
+def write_zip(path: Path, content: Any) -> Path:
     torch.save(content, path)
     return path
 
@@ -99,7 +99,7 @@ def test_a_folder_is_never_replaced_by_a_file(tmp_path: Path) -> None:
 
 def test_tensors_and_plain_containers_come_back(tmp_path: Path) -> None:
     content = {"a": torch.arange(3), "b": [1, "x", None, {"c": 2.5}]}
-    for write in (zipped, legacy):
+    for write in (write_zip, legacy):
         loaded = read_torch(write(tmp_path / "a.pt", content))
         assert torch.equal(loaded["a"], content["a"])
         assert loaded["b"] == content["b"]
@@ -126,7 +126,7 @@ def test_a_missing_file_and_a_folder_are_refused_by_name(tmp_path: Path) -> None
         read_torch(tmp_path)
 
 
-@each("write", [zipped, legacy])
+@each("write", [write_zip, legacy])
 def test_a_file_cut_anywhere_is_an_input_error(tmp_path: Path, write: Any) -> None:
     whole = write(tmp_path / "whole.pt", {"a": torch.ones(40), "b": [1, {"c": "x"}]}).read_bytes()
     path = tmp_path / "cut.pt"
@@ -136,7 +136,7 @@ def test_a_file_cut_anywhere_is_an_input_error(tmp_path: Path, write: Any) -> No
             read_torch(path)
 
 
-@each("write", [zipped, legacy])
+@each("write", [write_zip, legacy])
 def test_flipped_bytes_raise_no_other_error(tmp_path: Path, write: Any) -> None:
     whole = write(tmp_path / "whole.pt", {"a": torch.ones(40), "b": [1, {"c": "x"}]}).read_bytes()
     path = tmp_path / "flipped.pt"
@@ -155,14 +155,14 @@ def test_tensors_without_all_their_numbers_are_refused(tmp_path: Path) -> None:
             read_torch(tmp_path / f"{number}.pt")
 
 
-@each("write", [zipped, legacy])
+@each("write", [write_zip, legacy])
 def test_foreign_objects_are_refused_by_name(tmp_path: Path, write: Any) -> None:
     path = write(tmp_path / "a.pt", {"opt": argparse.Namespace(lr=0.1), "model": {}})
     with pytest.raises(InputError, match=r"it holds argparse\.Namespace objects, which are never loaded"):
         read_torch(path)
 
 
-@each("write", [zipped, legacy])
+@each("write", [write_zip, legacy])
 def test_code_in_a_pickle_is_not_run(tmp_path: Path, write: Any) -> None:
     path = write(tmp_path / "a.pt", {"model": Trap(tmp_path / "sprung")})
     with pytest.raises(InputError, match="never loaded because that runs code"):
@@ -186,9 +186,9 @@ def test_a_damaged_safetensors_file_is_refused(tmp_path: Path) -> None:
 
 def test_tensors_are_read_from_under_state_dict_too(tmp_path: Path) -> None:
     for content in ({"a": torch.ones(2)}, {"state_dict": {"a": torch.ones(2)}, "epoch": 3}):
-        assert list(read_tensors(zipped(tmp_path / "a.pt", content))) == ["a"]
+        assert list(read_tensors(write_zip(tmp_path / "a.pt", content))) == ["a"]
     with pytest.raises(InputError, match="must hold a dict of tensors; got list"):
-        read_tensors(zipped(tmp_path / "a.pt", [1]))
+        read_tensors(write_zip(tmp_path / "a.pt", [1]))
 
 
 def test_fingerprints_differ_with_contents_and_with_boundaries(tmp_path: Path) -> None:

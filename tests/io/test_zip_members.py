@@ -18,7 +18,7 @@ from tests.each import each
 CONTENT = {"weights": {"a": torch.arange(300.0), "b": torch.ones(7, dtype=torch.int64)}, "epoch": 3}
 
 
-def saved(path: Path) -> bytes:
+def save(path: Path) -> bytes:
     torch.save(CONTENT, path)
     return path.read_bytes()
 
@@ -32,7 +32,7 @@ def place_of(path: Path, member: str) -> int:
 @each("member", ["a/data/0", "a/data/1"], "bit", [0, 7])
 def test_one_flipped_bit_in_the_numbers_is_an_error_that_names_the_part(member: str, bit: int, tmp_path: Path) -> None:
     path = tmp_path / "a.pt"
-    whole, position = saved(path), place_of(path, member)
+    whole, position = save(path), place_of(path, member)
     path.write_bytes(whole[:position] + bytes([whole[position] ^ 1 << bit]) + whole[position + 1 :])
     with pytest.raises(
         InputError, match=f"a.pt must be a whole torch file; its part '{member}' differs from its checksum"
@@ -42,7 +42,7 @@ def test_one_flipped_bit_in_the_numbers_is_an_error_that_names_the_part(member: 
 
 def test_a_flipped_bit_anywhere_is_seen_or_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.pt"
-    whole = saved(path)
+    whole = save(path)
     for position in range(0, len(whole), 29):
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :])
         try:
@@ -56,7 +56,7 @@ def test_a_flipped_bit_anywhere_is_seen_or_changes_nothing(tmp_path: Path) -> No
 def test_a_file_that_was_written_without_checksums_is_read(tmp_path: Path) -> None:
     torch.serialization.set_crc32_options(False)
     try:
-        saved(tmp_path / "a.pt")
+        save(tmp_path / "a.pt")
     finally:
         torch.serialization.set_crc32_options(True)
     assert torch.equal(read_torch(tmp_path / "a.pt")["weights"]["a"], CONTENT["weights"]["a"])  # type: ignore[index]
@@ -73,7 +73,7 @@ def rewritten(path: Path, method: int, **replaced: Any) -> None:
 
 
 def test_a_file_that_was_packed_again_is_read_and_a_bomb_refused(tmp_path: Path) -> None:
-    saved(tmp_path / "a.pt")
+    save(tmp_path / "a.pt")
     rewritten(tmp_path / "a.pt", zipfile.ZIP_DEFLATED)
     assert torch.equal(read_torch(tmp_path / "a.pt")["weights"]["a"], CONTENT["weights"]["a"])  # type: ignore[index]
     rewritten(tmp_path / "a.pt", zipfile.ZIP_DEFLATED, more=b"\0" * 3_000_000)

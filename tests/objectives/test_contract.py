@@ -453,10 +453,10 @@ def test_blocks_of_any_shape_give_the_counts_of_whole_rows(
             slices = slice(top, top + len(tile)), slice(left, left + tile.shape[1])
             memory, slices = (tile, slices) if dim == 1 else (tile.T, slices[::-1])
             blocks.append(Block(Tile(memory.contiguous(), *slices), dim))
-        state = folded(fold, blocks, is_merged)
+        state = fold_blocks(fold, blocks, is_merged)
         second = state.again()
         if second is not None:
-            state.finish(folded(second, blocks, is_merged))
+            state.finish(fold_blocks(second, blocks, is_merged))
         for eps in thresholds:
             actual, expected = state.counts(eps), row_counts.counts(eps)
             assert torch.equal(actual.above, expected.above)
@@ -467,7 +467,7 @@ def test_blocks_of_any_shape_give_the_counts_of_whole_rows(
             torch.testing.assert_close(actual.n_eff, expected.n_eff, rtol=1e-5, atol=0, equal_nan=True)
 
 
-def folded(fold: Any, blocks: list[Block], is_merged: bool) -> Any:
+def fold_blocks(fold: Any, blocks: list[Block], is_merged: bool) -> Any:
     """Return the fold of all blocks; each has a fold of its own, which passes through plain values, if merged."""
     state = fold.start()
     for block in blocks:

@@ -107,7 +107,7 @@ def test_goal_states_the_released_gradients(stem: str, triplet: str, pair: str) 
     assert_near(captions, case.arrays[f"goal_captions__{triplet}__{pair}"], 1e-5)
 
 
-def counted(case: Case, objective: Objective, convention: str) -> dict[str, dict[str, float]]:
+def count(case: Case, objective: Objective, convention: str) -> dict[str, dict[str, float]]:
     """Return direction -> statistic -> number of the probe, in float64."""
     S, mask, _ = case.inputs_of(objective)
     probe = build("probes", f"cocos:eps={case.expected['eps']},convention={convention}")
@@ -134,7 +134,7 @@ def assert_counts(actual: dict[str, float], expected: dict[str, float]) -> None:
 @published
 def test_counts_equal_brute_force(stem: str, name: str) -> None:
     case = case_of(stem)
-    actual = counted(case, build("objectives", name), "corrected")
+    actual = count(case, build("objectives", name), "corrected")
     for direction in ("i2t", "t2i"):
         expected = case.expected["counts_corrected"][direction][name]
         assert_counts(actual[direction], {k: v for k, v in expected.items() if k in actual[direction]})
@@ -146,7 +146,7 @@ def test_counts_of_an_objective_are_those_of_the_probe(stem: str, name: str) -> 
     objective: Objective = build("objectives", name)
     S, mask, _ = case.inputs_of(objective)
     for convention in objective.traits.conventions:
-        through = counted(case, objective, convention)
+        through = count(case, objective, convention)
         for oriented, rows in zip(both_masks(mask), (S, S.T), strict=True):
             counts = objective.counts(rows, oriented, case.expected["eps"], convention)
             above, probed = counts.above, through[oriented.direction]
@@ -161,7 +161,7 @@ def test_counts_of_an_objective_are_those_of_the_probe(stem: str, name: str) -> 
 @published
 def test_convention_released_counts_as_the_released_counters_do(stem: str, name: str) -> None:
     case = case_of(stem)
-    actual = counted(case, build("objectives", name), "released")
+    actual = count(case, build("objectives", name), "released")
     for direction, keys in RELEASED[name].items():
         expected = {ours: case.expected["counts_released"][name][theirs] for ours, theirs in keys.items()}
         assert_counts(actual[direction], expected)
@@ -170,7 +170,7 @@ def test_convention_released_counts_as_the_released_counters_do(stem: str, name:
 @each("stem", CASES[1:])
 def test_convention_text_counts_smoothap_as_printed(stem: str) -> None:
     case = case_of(stem)
-    actual = counted(case, build("objectives", "smoothap"), "text")
+    actual = count(case, build("objectives", "smoothap"), "text")
     for direction in ("i2t", "t2i"):
         expected = case.expected["counts_corrected"][direction]["smoothap_text"]
         assert_counts(actual[direction], {k: v for k, v in expected.items() if k in actual[direction]})
@@ -185,7 +185,7 @@ def test_a_sweep_over_the_dump_has_the_same_counts(stem: str, name: str, convent
     result = sweep.run(Dump(case.path).read(Request()))
     summary, rows = result.summary, result.batches
     assert len(rows) == 2
-    exact = counted(case, build("objectives", name), convention)
+    exact = count(case, build("objectives", name), convention)
     for direction in ("i2t", "t2i"):
         part = summary[summary["direction"] == direction]
         actual = dict(zip(part["statistic"], part["mean"], strict=True))

@@ -40,7 +40,7 @@ def test_rsum_is_of_the_validation_split():
     np.testing.assert_allclose(lines["triplet"].get_ydata(), [200, 201, 202, 203])
 
 
-def _numbered(ax):
+def _axis_numbers(ax):
     """Return the numbers of the vertical axis within its limits."""
     ax.figure.draw_without_rendering()
     low, high = ax.get_ylim()
@@ -52,7 +52,7 @@ def test_the_loss_is_logarithmic_from_a_decade_on_and_has_several_numbers(fall, 
     """A loss that fell to 0.7 of its first value had a logarithmic axis with the number 1 alone."""
     for ax in (training.draw(_frame(fall=fall), value="loss"), training.draw_many(_frame(fall=fall)).axes[0]):
         assert ax.get_yscale() == scale
-        assert len(_numbered(ax)) >= 2
+        assert len(_axis_numbers(ax)) >= 2
 
 
 def test_a_loss_below_zero_is_linear():

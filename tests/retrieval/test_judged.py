@@ -51,7 +51,7 @@ def judgements(pairs: list[tuple[int, int, bool]], where: str = "judged.csv", **
     return Judgements(where, *ids, positive, "an annotator said so", **changes)
 
 
-def expected(S: Matrix, match: Matrix, queries: Matrix) -> dict[str, float]:
+def sorted_measures(S: Matrix, match: Matrix, queries: Matrix) -> dict[str, float]:
     """Sort every row."""
     S, match = S[queries], match[queries]
     hits = [match[row][np.argsort(-S[row])] for row in range(len(S))]
@@ -89,7 +89,10 @@ def test_statistics_are_those_of_sorting_every_row(judged_only: bool) -> None:
     for side in (0, 1):
         queries[side][[pair[side] for pair in PAIRS] if judged_only else slice(None)] = True
     for probe, match in (("recall", labelled), (PROBE, wider)):
-        for direction, oracle in (("i2t", expected(S, match, queries[0])), ("t2i", expected(S.T, match.T, queries[1]))):
+        for direction, oracle in (
+            ("i2t", sorted_measures(S, match, queries[0])),
+            ("t2i", sorted_measures(S.T, match.T, queries[1])),
+        ):
             got = means(rows, probe, direction)
             assert {name: got[name] for name in oracle} == pytest.approx(oracle)
     assert set(rows.loc[rows["direction"] == "t2i", "n"]) == {int(queries[1].sum())}

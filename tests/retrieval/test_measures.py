@@ -121,7 +121,7 @@ def test_a_cut_off_below_one_is_refused(cutoffs: tuple[int, ...]) -> None:
         evaluate([texts(0)], cutoffs=cutoffs)
 
 
-def judged(source: SplitEmbeddings, direction: str) -> tuple[list[Qrel], list[ScoredDoc]]:
+def judge(source: SplitEmbeddings, direction: str) -> tuple[list[Qrel], list[ScoredDoc]]:
     """Return judgements and scores of every query; candidates are named so that later rows have smaller names.
 
     trec_eval ranks equal scores by the name of the document, the largest first: with these names, by row.
@@ -155,7 +155,7 @@ def test_measures_are_those_of_ir_measures(seed: int, maker: str, levels: int | 
     if levels is None:
         theirs |= {f"R@{k}": (Success @ k, 100) for k in CUTOFFS} | {f"MRR@{k}": (RR @ k, 1) for k in CUTOFFS[1:]}
     for label, direction in directions(source):
-        qrels, run = judged(source, direction)
+        qrels, run = judge(source, direction)
         sizes = rows.loc[label, "relevant"]
         at_R = {
             f"MAP@R {size}": (AP @ size, 1) for size in sizes.unique().tolist()

@@ -34,7 +34,7 @@ def images_and_captions(seed: int = 0) -> SplitEmbeddings:
     return SplitEmbeddings("x", v, t, None, rng.integers(0, 12, 30), *ids, "f")
 
 
-def renamed(source: SplitEmbeddings, sides: Sides) -> SplitEmbeddings:
+def rename_sides(source: SplitEmbeddings, sides: Sides) -> SplitEmbeddings:
     """Return images and captions under other names."""
     relations = replace(source.relations, sides=sides)
     return replace(source, caption_image=None, relations=relations)
@@ -42,7 +42,7 @@ def renamed(source: SplitEmbeddings, sides: Sides) -> SplitEmbeddings:
 
 def test_the_same_items_under_other_names_have_the_same_numbers() -> None:
     source = images_and_captions()
-    published, other = (evaluate([split]) for split in (source, renamed(source, QUERY_DOCUMENT)))
+    published, other = (evaluate([split]) for split in (source, rename_sides(source, QUERY_DOCUMENT)))
     assert list(other.columns) == [*SUMMARY, "sides"] and list(published.columns) == list(SUMMARY)
     expected = published.set_index(["direction", "statistic"])["mean"]
     numbers = other.set_index(["direction", "statistic"])["mean"]
@@ -50,7 +50,7 @@ def test_the_same_items_under_other_names_have_the_same_numbers() -> None:
         for name in ("R@1", "R@5", "R@10", "medr", "meanr", "MRR", "mAP@5", "ties"):
             assert expected[ours, name] == numbers[theirs, name]
     assert set(other["direction"]) == {"q2d", "d2q"}
-    assert set(evaluate([renamed(source, Sides("view 1", "view 2"))])["direction"]) == {"a2b", "b2a"}
+    assert set(evaluate([rename_sides(source, Sides("view 1", "view 2"))])["direction"]) == {"a2b", "b2a"}
 
 
 def test_images_and_captions_have_further_measures_only_with_cut_offs() -> None:
@@ -63,7 +63,7 @@ def test_images_and_captions_have_further_measures_only_with_cut_offs() -> None:
     )
     extra = set(more["statistic"]) - set(plain["statistic"])
     assert extra == {*FURTHER, "ties_any"}
-    other = evaluate([renamed(source, QUERY_DOCUMENT)]).set_index(keys)["mean"]
+    other = evaluate([rename_sides(source, QUERY_DOCUMENT)]).set_index(keys)["mean"]
     for name in FURTHER:
         assert more.set_index(keys)["mean"]["t2i", name] == other["d2q", name]
     assert tuple(per_query(source)) == COLUMNS
@@ -76,7 +76,7 @@ def test_images_and_captions_have_further_measures_only_with_cut_offs() -> None:
         "MAP@R",
         "R-precision",
     ]
-    assert len(evaluate([renamed(source, Sides())], folds=3, cutoffs=(5,))) > len(evaluate([source], folds=3))
+    assert len(evaluate([rename_sides(source, Sides())], folds=3, cutoffs=(5,))) > len(evaluate([source], folds=3))
 
 
 @each("kind", ["vectors", "matrix", "scorer"])

@@ -70,12 +70,12 @@ def rows_of(texts: list[str]) -> list[Row]:
     return [(f"question {number}", [text], []) for number, text in enumerate(texts)]
 
 
-def found(rows: list[Row]) -> LintReport:
+def lint_rows(rows: list[Row]) -> LintReport:
     return lint({"a": ListedRows(rows)})
 
 
 def count(rows: list[Row]) -> int:
-    return {finding.id: finding.count for finding in found(rows).findings}.get("near-duplicates", 0)
+    return {finding.id: finding.count for finding in lint_rows(rows).findings}.get("near-duplicates", 0)
 
 
 @pytest.mark.parametrize("what", CHANGES)
@@ -109,7 +109,7 @@ def test_instances_of_a_template_are_none(template: str) -> None:
     values = [
         {"name": draw(rng, 1), "town": draw(rng, 1), "number": number, "colour": draw(rng, 1)} for number in range(500)
     ]
-    report = found(rows_of([template.format(**value) for value in values]))
+    report = lint_rows(rows_of([template.format(**value) for value in values]))
     assert not report.findings
 
 
@@ -122,13 +122,13 @@ def test_what_was_not_compared_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(0)
     behind = draw(rng, 40)
     texts = [f"{draw(rng, 3)} {behind}" for _ in range(40)]
-    report = found(rows_of(texts))
+    report = lint_rows(rows_of(texts))
     assert report.notes == (
         "near-duplicates: 40 positives share their beginning or end with more than 31 others, as instances of a "
         "template do; by that part they were not compared, so that a word more or less may be missed",
     )
     monkeypatch.setattr(near_pairs, "MOST", 40)
-    assert found(rows_of(texts)).notes == ()
+    assert lint_rows(rows_of(texts)).notes == ()
 
 
 def test_the_first_of_the_copies_and_exact_copies_are_none() -> None:

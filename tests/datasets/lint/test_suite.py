@@ -49,7 +49,7 @@ def write(file: Path, rows: Sequence[dict[str, Any]]) -> str:
     return str(file)
 
 
-def planted(folder: Path, rows: int = 3000) -> tuple[str, dict[str, int]]:
+def write_faults(folder: Path, rows: int = 3000) -> tuple[str, dict[str, int]]:
     """Write a file of rows with faults far apart; return it with the number of each fault."""
     clean: list[dict[str, Any]] = [
         {"query": f"Query {n}", "positive": f"The answer {n}.", "negatives": [f"Wrong {n}", f"wronger {n}"]}
@@ -87,7 +87,7 @@ def counts(report: LintReport) -> dict[str, int]:
 
 
 def test_planted_faults_are_all_counted(tmp_path: Path) -> None:
-    file, numbers = planted(tmp_path)
+    file, numbers = write_faults(tmp_path)
     report = lint(lint_sources(file))
     assert counts(report) == numbers
     assert report.rows == 3000 + numbers["duplicates"]

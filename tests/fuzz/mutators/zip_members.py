@@ -34,13 +34,13 @@ def mutate(path: Path, rng: Generator) -> str:
     if action == "directory":
         return _change_directory(path, rng)
     member = members[index]
-    write_members(path, [*members[:index], *_changed(member, members, action, rng), *members[index + 1 :]])
+    write_members(path, [*members[:index], *_change(member, members, action, rng), *members[index + 1 :]])
     if action == "comment":
         path.write_bytes(path.read_bytes() + b"behind the archive")
     return f"{action} {member.name}"
 
 
-def _changed(member: Member, members: list[Member], action: str, rng: Generator) -> list[Member]:
+def _change(member: Member, members: list[Member], action: str, rng: Generator) -> list[Member]:
     other = members[rng.integers(len(members))]
     return {
         "remove": [], "rename": [replace(member, name=str(_NAMES[rng.integers(len(_NAMES))]))],
@@ -48,12 +48,12 @@ def _changed(member: Member, members: list[Member], action: str, rng: Generator)
         "compress": [replace(member, method=int(_METHODS[rng.integers(len(_METHODS))]))],
         "empty": [replace(member, data=b"")],
         "bomb": [replace(member, data=member.data + bytes(30_000_000), method=zipfile.ZIP_DEFLATED)],
-        "swap": [replace(member, data=other.data)], "data": [replace(member, data=_flipped(member.data, rng))],
+        "swap": [replace(member, data=other.data)], "data": [replace(member, data=_flip_bit(member.data, rng))],
         "comment": [member],
     }[action]  # fmt: skip
 
 
-def _flipped(data: bytes, rng: Generator) -> bytes:
+def _flip_bit(data: bytes, rng: Generator) -> bytes:
     """Return data with one flipped bit, under a correct checksum."""
     if not data:
         return b"\0"

@@ -51,7 +51,7 @@ def test_the_entries_are_those_of_a_comparison_of_the_whole_tile(dim: int, rows:
     bound = bounds_of(tile, dim, seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(large_entries, "_SHARE", 0)  # never too many
-        entries = found(tile, bound, dim, EntrySearch())
+        entries = find_entries(tile, bound, dim, EntrySearch())
     assert entries is not None
     expected = LargeEntries.where(tile >= bound.unsqueeze(dim), tile, dim)
     assert sorted_entries(entries) == sorted_entries(expected)
@@ -60,7 +60,7 @@ def test_the_entries_are_those_of_a_comparison_of_the_whole_tile(dim: int, rows:
     )
 
 
-def found(tile: Tensor, bound: Tensor, dim: int, search: EntrySearch) -> LargeEntries | None:
+def find_entries(tile: Tensor, bound: Tensor, dim: int, search: EntrySearch) -> LargeEntries | None:
     return None if search.is_paused() else search.at_least(tile, block_of(tile, dim).tile.block_maxima, bound, dim)
 
 
@@ -76,7 +76,7 @@ def test_nan_hides_no_entry_of_its_block() -> None:
     tile = torch.zeros(16, 64)
     tile[3, 5], tile[4, 5] = torch.nan, 2.0
     for dim in (0, 1):
-        entries = found(tile, torch.ones(tile.shape[1 - dim]), dim, EntrySearch())
+        entries = find_entries(tile, torch.ones(tile.shape[1 - dim]), dim, EntrySearch())
         assert entries is not None and entries.values.tolist() == [2.0]
 
 
@@ -85,7 +85,7 @@ def test_a_tile_with_too_many_entries_pauses_the_search_for_ever_longer() -> Non
     bound, searched = torch.full((16,), 0.5), []
     for tile in [full] * 12 + [empty] * 40:
         before = search.is_paused
-        searched.append(found(tile, bound, 1, search) is not None)
+        searched.append(find_entries(tile, bound, 1, search) is not None)
         assert search.is_paused == before
     assert not any(searched[:12])
     first = searched.index(True)

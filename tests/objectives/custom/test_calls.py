@@ -214,11 +214,11 @@ class Traceable(nn.Module):
         return scripted(S)
 
 
-def traced(loss: Loss) -> Loss:
+def trace(loss: Loss) -> Loss:
     return torch.jit.trace(loss, S)  # type: ignore[no-untyped-call, no-any-return]
 
 
-def compiled(kind: str) -> Loss:
+def compile_loss(kind: str) -> Loss:
     with warnings.catch_warnings(action="ignore"):  # torch.jit is deprecated, and still in use
         if kind == "compile":
             return torch.compile(Softmax())
@@ -226,22 +226,22 @@ def compiled(kind: str) -> Loss:
             return torch.compile(softmax)
         if kind == "script":
             return torch.jit.script(scripted)
-        return traced(Traceable() if kind == "traced module" else scripted)
+        return trace(Traceable() if kind == "traced module" else scripted)
 
 
 FORMS: dict[str, Callable[[], Loss]] = {
     "partial": lambda: partial(softmax, tau=0.1),
     "partial by position": lambda: partial(tau_first, 0.1),
     "partial of a module": lambda: partial(Softmax()),
-    "compiled module": lambda: compiled("compile"),
-    "compiled function": lambda: compiled("compiled function"),
+    "compiled module": lambda: compile_loss("compile"),
+    "compiled function": lambda: compile_loss("compiled function"),
     "unhashable object": Unhashable,
     "method of a module": lambda: Softmax().forward,
     "S=None": lambda: optional_s,
     "lambda": lambda: lambda S: softmax(S),
-    "script": lambda: compiled("script"),
-    "trace": lambda: compiled("trace"),
-    "traced module": lambda: compiled("traced module"),
+    "script": lambda: compile_loss("script"),
+    "trace": lambda: compile_loss("trace"),
+    "traced module": lambda: compile_loss("traced module"),
 }
 
 
@@ -254,7 +254,7 @@ def test_every_way_of_writing_a_loss_gives_its_weights(form: str) -> None:
 
 def test_an_error_inside_a_trace_is_one_line() -> None:
     with warnings.catch_warnings(action="ignore"):
-        fixed = traced(Softmax())
+        fixed = trace(Softmax())
     with pytest.raises(InputError, match=r"raised RuntimeError: Expected input batch_size \(6\) to match") as raised:
         weights(fixed)
     assert "\n" not in str(raised.value)
@@ -263,7 +263,7 @@ def test_an_error_inside_a_trace_is_one_line() -> None:
 def test_names_and_options_are_those_of_the_function_inside_a_partial() -> None:
     objective: Any = as_objective(partial(softmax, tau=0.2))
     assert (name_of_loss(partial(softmax)), objective.tau) == ("softmax", 0.2)
-    assert type(as_objective(compiled("compile"))).__name__ == "Softmax"
+    assert type(as_objective(compile_loss("compile"))).__name__ == "Softmax"
     softmax_sum = partial(softmax)
     softmax_sum.lossscope_reduction = "sum"  # type: ignore[attr-defined]
     assert as_objective(softmax_sum).traits.reduction == "sum"
