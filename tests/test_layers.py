@@ -53,7 +53,7 @@ def nodes(file: Path) -> tuple[ast.AST, ...]:
 
 @cache
 def imports(file: Path, library: Path = LIBRARY) -> tuple[Import, ...]:
-    """Yield everything that a file imports, at any level."""
+    """Return everything that a file imports, at any level."""
     return tuple(_imports(file, library))
 
 
