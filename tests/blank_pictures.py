@@ -1,4 +1,4 @@
-"""Reports without their pictures, which take three quarters of the time: for tests of what stands around them."""
+"""Write reports without their pictures, which take three quarters of the time: for tests of the text around them."""
 
 from __future__ import annotations
 

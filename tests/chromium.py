@@ -1,4 +1,4 @@
-"""Chromium without a network, for tests of pages: one way to start it, and to see what a page does."""
+"""Start Chromium without a network, for tests of pages, and record what a page does."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from lossscope_cli import app
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
-tree = cache(get_command)  # to build the tree of all commands takes a tenth of a second
+tree = cache(get_command)  # building the tree of all commands takes a tenth of a second
 
 
 def lossscope(*words: object, columns: int | None = None) -> Result:
@@ -20,7 +20,7 @@ def lossscope(*words: object, columns: int | None = None) -> Result:
 
     Args:
         words: of the command line, after the name.
-        columns: of the terminal; None: what the environment says.
+        columns: of the terminal; None: as the environment says.
     """
     line = [str(word) for word in words]
     environment = {} if columns is None else {"COLUMNS": str(columns)}

@@ -1,4 +1,4 @@
-"""What tests share: the oracles, loaded by path, and small batches of known make."""
+"""Tests share the oracles, loaded by path, and small batches that follow from a seed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect durations where they are asked for; what is imported is not garbage."""
+    """Collect durations where an option asks for them; imported modules are not garbage."""
     gc.disable()
     if config.getoption("--renew-durations"):
         config.pluginmanager.register(Durations(lengths.is_whole(config) and not config.getoption("markexpr")))
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str) -> list[pytest.Item] | None:
-    """Make no cases of a function that is not of the length."""
+    """Make no cases of a function that this length of the suite leaves out."""
     return [] if lengths.is_slow(f"{collector.nodeid}::{name}", collector.config) else None
 
 
@@ -70,7 +70,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> lengths.File
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print how many tests were skipped, beside how many there is a reason for."""
+    """Print how many tests were skipped, beside how many may be."""
     most = lengths.most_skipped(config)
     if most is not None:
         line = f"{lengths.count_skipped(config)} skipped; at most {most} where Chromium and pdflatex are installed"
@@ -86,7 +86,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spare every test work that is always the same.
+    """Do work that is the same in every test once.
 
     All that was imported is no garbage. And torch's eighty loggers hand on to the root: to each that does not pytest
     adds handlers in every test.
@@ -122,7 +122,7 @@ def data() -> Path:
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test keeps its embeddings in a folder of its own, which is made only where there are any."""
+    """Give each test a folder for its cached embeddings; the folder is made only when a test caches any."""
     folder = tmp_path_factory.getbasetemp() / "kept" / str(next(_TESTS))
     monkeypatch.setenv("LOSSSCOPE_CACHE", str(folder / "cache"))
     monkeypatch.setenv("LOSSSCOPE_STATE", str(folder / "state"))
@@ -130,21 +130,21 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm_processes() -> Iterator[None]:
-    """What starts processes of Python takes those of the farm, for the whole run."""
+    """Use processes of the farm wherever lossscope starts processes of Python, for the whole run."""
     with warm_spawning():
         yield
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium without a network; one of a module, as its driver keeps an event loop of asyncio running."""
+    """Yield Chromium without a network, one per module: its driver keeps an event loop of asyncio running."""
     with launch() as chromium:
         yield chromium
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _commands_built_once() -> Iterator[None]:
-    """`CliRunner().invoke` takes one tree of commands for the whole run."""
+    """Let `CliRunner().invoke` use one tree of commands for the whole run."""
     from tests.command_line import tree
 
     with pytest.MonkeyPatch.context() as patch:
@@ -154,7 +154,7 @@ def _commands_built_once() -> Iterator[None]:
 
 @pytest.fixture
 def typed() -> Iterator[None]:
-    """Python files that specs of the test name count as typed by the user."""
+    """Let Python files that specs of the test name count as typed by the user."""
     from lossscope.io.trusted_code import trust
 
     with trust(any_file=True):
@@ -163,7 +163,7 @@ def typed() -> Iterator[None]:
 
 @pytest.fixture
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """`import open_clip` and `import grad_cache` give those of tests/stand_ins, in every process, for one test."""
+    """Let `import open_clip` and `import grad_cache` find tests/stand_ins, in every process, for one test."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(STAND_INS), *filter(None, [os.environ.get("PYTHONPATH")])]))
     monkeypatch.syspath_prepend(str(STAND_INS))
 
@@ -179,7 +179,7 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def punkt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """nltk finds its punkt_tab, written from a package that has the same numbers."""
+    """Write nltk's punkt_tab from a package that has the same numbers."""
     import nltk
     from nltk.tokenize.punkt import PunktParameters, save_punkt_params
 
@@ -201,7 +201,7 @@ def punkt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def transferred() -> Iterator[None]:
-    """Audits of any data have probabilities without labels, as if its captions were like those that people judged."""
+    """Let audits state probabilities without labels, as if the captions resembled those that people judged."""
     from lossscope.audit.estimate.transfer import Transfer
 
     with pytest.MonkeyPatch.context() as patch:
@@ -211,7 +211,7 @@ def transferred() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def held() -> Callable[[Path], AbstractContextManager[None]]:
-    """`with held(folder):` another thread, which is another writer, holds the lock of a folder."""
+    """Return a context, `with held(folder):`, in which another thread, a second writer, holds the lock of a folder."""
     import threading
 
     from lossscope.io.folder_lock import lock_folder
@@ -239,7 +239,7 @@ def held() -> Callable[[Path], AbstractContextManager[None]]:
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder of two epochs on tiny scenes, finished in a second; not to be written to."""
+    """Return a run folder of two epochs on tiny scenes, finished in a second. Do not write to it."""
     from lossscope.training.loop import train
     from tests.tiny import RECIPE
 
@@ -248,13 +248,13 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_checkpoint(tiny_run: Path) -> Path:
-    """Its best.pt."""
+    """Return the best.pt of `tiny_run`."""
     return tiny_run / "best.pt"
 
 
 @pytest.fixture(scope="session")
 def tiny_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished study of two losses and two seeds in a few seconds; beside it tiny.toml. Not to be written to."""
+    """Return a finished study of two losses and two seeds, with tiny.toml beside it. Do not write to it."""
     from tests.tiny import run_study
 
     return run_study(tmp_path_factory.mktemp("tiny-study")).path
@@ -262,14 +262,14 @@ def tiny_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def folder_of_run(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """A folder that all processes of pytest share."""
+    """Return a folder that all processes of pytest share."""
     folder = tmp_path_factory.getbasetemp()
     return folder if worker_id == "master" else folder.parent
 
 
 @pytest.fixture(scope="session")
 def tiny_report(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of its report with blank pictures, every file beside it. Not to be written to."""
+    """Return the page of its report with blank pictures, every file beside it. Do not write to it."""
     from lossscope.studies.report import report
     from lossscope.studies.report_options import ReportOptions
     from tests.blank_pictures import blank_pictures
@@ -280,7 +280,7 @@ def tiny_report(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture
 def blank_pictures() -> Iterator[None]:
-    """Reports have blank pictures: most of the time of a report is drawing."""
+    """Make the pictures of reports blank: drawing takes most of the time of a report."""
     from tests import blank_pictures
 
     with blank_pictures.blank_pictures():

@@ -1,6 +1,6 @@
 """tests/durations.csv: the seconds that each test function took, all its cases together; `make durations` renews it.
 
-Cases that take long have a row of their own beside that of their function.
+A case that takes long has a row too, beside the row of its function.
 
 What tests share, a fixture of a module or of the run, is named beside: `make quick` would make it for a single function
 that is left of a file, however little that function takes itself. What no fixture shows, such as a cache that the first
@@ -42,7 +42,7 @@ NOTHING = Cost(0.0, 0.0)
 
 @cache
 def durations() -> Mapping[str, Cost]:
-    """Return test function, or long case of one -> what it costs."""
+    """Return test function, or long case -> what it costs."""
     if not TABLE.is_file():
         return {}
     with open(TABLE, encoding="utf-8", newline="") as file:

@@ -1,4 +1,4 @@
-"""Warm processes: ranks and commands, each forked from one process in which everything is imported already.
+"""Run ranks and commands in warm processes: each is forked from one process that has imported everything.
 
 A process that is started anew imports for three seconds before it does anything. One that is forked begins at once, and
 has the state of a new one: nothing of the test that asks for it but the environment, the folder and the modules' path.
@@ -29,7 +29,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", "HF_HUB_OFFLINE": "1"}
-"""What must hold before torch, matplotlib and the hub's library are imported."""
+"""Environment that must be set before torch, matplotlib and the hub's library are imported."""
 PRELOADED = (
     "torch", "torch.distributed", "torch._dynamo", "pandas", "pyarrow.parquet", "matplotlib.pyplot", "seaborn",
     "safetensors.torch", "scipy.stats", "pytest", "hypothesis", "typer.testing", "lossscope_cli",
@@ -42,7 +42,7 @@ SECONDS = 300.0  # that the processes of one call may take together
 
 
 def collect_seldom() -> None:
-    """Let Python never look for garbage among what exists already, and seldom among the rest.
+    """Let Python never search the existing objects for garbage, and seldom the rest.
 
     What is frozen is not counted, so that Python's own threshold of 700 objects would make it collect far too often.
     """
@@ -52,7 +52,7 @@ def collect_seldom() -> None:
 
 @cache
 def context() -> ForkServerContext:
-    """Return the context whose processes are forked from the warm one, which is started here."""
+    """Start the warm process, and return the context whose processes are forked from it."""
     made = multiprocessing.get_context("forkserver")
     made.set_forkserver_preload(list(PRELOADED))
     before = dict(os.environ)
@@ -132,7 +132,7 @@ def run_command(
 
 @contextmanager
 def warm_spawning() -> Iterator[None]:
-    """Let `lossscope check` and whatever else starts processes by `objectives.checks.spawn` take warm ones.
+    """Let `lossscope check`, and all else that starts processes by `objectives.checks.spawn`, use warm ones.
 
     Not on a GPU: a process that is forked from one that has seen it cannot use it.
     """
@@ -151,7 +151,7 @@ def warm_spawning() -> Iterator[None]:
 
 
 class Job:
-    """A job of a study's launcher that is a warm process; it does not end with this one."""
+    """A job of a study's launcher that is a warm process; it outlives this process."""
 
     def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
         self._log, words = log, command[list(command).index("lossscope_cli") + 1 :]
@@ -185,26 +185,26 @@ def warm_jobs() -> Iterator[None]:
 
 
 def _run(running: Sequence[ForkServerProcess], failure: Callable[[], str]) -> None:
-    """Start processes and wait for all. Raises RuntimeError with what `failure` says once one of them has failed."""
-    for one in running:
-        one.start()
+    """Start processes and wait for all. Raises RuntimeError with the text of `failure` once a process has failed."""
+    for child in running:
+        child.start()
     end = time.monotonic() + SECONDS
     try:
-        while waiting := [one for one in running if one.exitcode is None]:
+        while waiting := [child for child in running if child.exitcode is None]:
             if (cause := failure()) or time.monotonic() > end:
                 raise RuntimeError(cause or f"no result after {SECONDS:g} s")
-            connection.wait([one.sentinel for one in waiting], timeout=1)
+            connection.wait([child.sentinel for child in waiting], timeout=1)
         if cause := failure():
             raise RuntimeError(cause)
     finally:
-        for one in running:
-            if one.is_alive():
-                one.kill()
-            one.join()
+        for child in running:
+            if child.is_alive():
+                child.kill()
+            child.join()
 
 
 def _failures(folder: Path) -> str:
-    """Return the traceback of the process that failed first; those after it only miss it."""
+    """Return the traceback of the process that failed first; later failures only miss that process."""
     files = sorted(folder.glob("*.failed"), key=lambda path: path.stat().st_mtime_ns)
     return files[0].read_text("utf-8") if files else ""
 
@@ -240,7 +240,7 @@ def _call_in_group(rank: int, size: int, folder: str, function: Callable[..., An
 
 
 def _call_command(words: Sequence[str], cwd: str, files: Sequence[str], rank: int, ranks: int, port: int) -> None:
-    """Be `lossscope WORDS`, with output and errors that go to files, as rank `rank` of a job."""
+    """Run `lossscope WORDS` in this process as rank `rank` of a job; output and errors go to files."""
     for number, file in enumerate(files, 1):
         os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -1,4 +1,4 @@
-"""Names that a file from somebody else may give to a study, a run, a loss or a tensor, to steer what shows them."""
+"""Names by which somebody else's file may try to steer a terminal, a page or a table that shows them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ HOSTILE = (
     'a\tb\nc, "d"',
 )
 CONTROLS = "".join(map(chr, (*range(9), *range(11, 32), *range(127, 160)))) + "\u202e\u2066\u2028\ud800\udcff"
-"""What no terminal and no page may get, whatever a name holds."""
+"""Characters that no terminal and no page may get, whatever a name holds."""
 IN_FRAMES = tuple(name for name in HOSTILE if "\ud800" not in name)
-"""Those that a column can hold: names from files and folders are written out before they get there."""
+"""Names that a column can hold; names of files and folders are escaped before that."""

@@ -26,7 +26,7 @@ QUICK = 0.08  # seconds of a function that `make quick` still runs, with what it
 NEVER_QUICK = ("tests/docs/", "lossscope/", "tests/live/test_sentence_", "tests/live/test_apart_sampler.py")
 """The last ones import sentence-transformers, which takes two seconds."""
 SPREAD = ("tests/fuzz/test_kinds.py", "tests/crash/test_crash.py", "tests/docs/test_console_lines.py")
-"""Files whose cases may run in different processes of pytest: they share nothing that takes long to make."""
+"""Files whose cases may run in different processes of pytest: they share no costly fixture."""
 PARTS = 8
 MOST_SKIPPED = {"not thorough": 1, "": 2}
 """-m -> how many tests a whole run may skip where Chromium and pdflatex are, and no GPU: one needs Flickr8k, which may
@@ -34,7 +34,7 @@ not be handed on; of the thorough ones another trains in float16, which only GPU
 
 
 def thorough(*cases: Any) -> list[Any]:
-    """Return cases of a parametrised test that are left to `make test-all`; a tuple has a value for each argument."""
+    """Return cases of a parametrised test for `make test-all` alone; a tuple has a value for each argument."""
     return [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.thorough) for case in cases]
 
 
@@ -47,7 +47,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def is_left_out(path: Path, config: pytest.Config) -> bool | None:
-    """Whether a file is not even imported: none of it is quick."""
+    """Is a file not even imported, because none of it is quick?"""
     if not config.getoption("--quick") or path.is_dir():
         return None
     name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
@@ -56,7 +56,7 @@ def is_left_out(path: Path, config: pytest.Config) -> bool | None:
 
 @cache
 def _without_quick_tests() -> frozenset[str]:
-    """Return the files whose first function alone costs too much, as they make something that all the others need."""
+    """Return the files whose first function alone costs too much: it makes what all the others need."""
     slow: dict[str, list[bool]] = defaultdict(list)
     for function, cost in of_functions().items():
         slow[file_of(function)].append(cost.all > QUICK)
@@ -69,12 +69,12 @@ def _functions_of(file: str) -> int:
 
 
 def is_slow(function: str, config: pytest.Config) -> bool:
-    """Return whether a run leaves out a function for what it costs."""
+    """Does a run leave out a function because it costs too much?"""
     return bool(config.getoption("--quick")) and durations().get(function, NOTHING).all > QUICK
 
 
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of other lengths, and sort files by what they cost."""
+    """Leave out the tests of other lengths, and sort files by their cost."""
     if config.getoption("--quick"):
         _keep(config, items, [item for item in items if not _is_thorough(item)])
     part = config.getoption("--part")
@@ -100,16 +100,16 @@ def parts_of(tests: Sequence[str]) -> list[set[str]]:
     units = sorted(_units(tests, whole / PARTS / 4), key=lambda unit: (-unit[0], unit[1]))
     parts, costs = [set[str]() for _ in range(PARTS)], [0.0] * PARTS
     for seconds, name, chosen in units:
-        least = min(range(PARTS), key=lambda place: (costs[place], zlib.crc32(f"{name} {place}".encode())))
+        least = min(range(PARTS), key=lambda part: (costs[part], zlib.crc32(f"{name} {part}".encode())))
         parts[least].update(chosen)
         costs[least] += seconds
     return parts
 
 
 def _units(tests: Sequence[str], most: float) -> Iterator[tuple[float, str, Sequence[str]]]:
-    """Yield the seconds, name and tests of what stays together: no more than `most` seconds, but for a single case."""
-    for file, of_file in _grouped(tests, file_of).items():
-        functions = _grouped(of_file, function_of)
+    """Yield the seconds, name and tests of each group that stays together: at most `most` seconds, or a single case."""
+    for file, of_file in _group(tests, file_of).items():
+        functions = _group(of_file, function_of)
         costs = {function: durations().get(function, NOTHING) for function in functions}
         shared, seconds = max(cost.shared for cost in costs.values()), sum(cost.seconds for cost in costs.values())
         if seconds <= most:
@@ -123,7 +123,7 @@ def _units(tests: Sequence[str], most: float) -> Iterator[tuple[float, str, Sequ
 
 
 def _seconds_of(function: str, cases: Sequence[str]) -> Iterator[tuple[str, float]]:
-    """Yield the cases of a function with what each takes: those without a line share what is left alike."""
+    """Yield the cases of a function with their seconds: cases without a line share the remaining cost equally."""
     long = {test: cost.seconds for test, cost in durations().items() if test.startswith(f"{function}[")}
     others = sum(case not in long for case in cases)
     left = max(durations()[function].seconds - sum(long.values()), 0.0)
@@ -131,7 +131,7 @@ def _seconds_of(function: str, cases: Sequence[str]) -> Iterator[tuple[str, floa
         yield case, long[case] if case in long else left / others
 
 
-def _grouped(tests: Iterable[str], of: Callable[[str], str]) -> Mapping[str, Sequence[str]]:
+def _group(tests: Iterable[str], of: Callable[[str], str]) -> Mapping[str, Sequence[str]]:
     """Return the file or function of tests -> the tests."""
     groups: dict[str, list[str]] = defaultdict(list)
     for test in tests:
@@ -140,7 +140,7 @@ def _grouped(tests: Iterable[str], of: Callable[[str], str]) -> Mapping[str, Seq
 
 
 def is_whole(config: pytest.Config) -> bool:
-    """Return whether a run leaves out no test but those that `-m` names."""
+    """Does a run leave out no test but those that `-m` names?"""
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not any(
         config.getoption(option) for option in ("quick", "part", "keyword", "deselect", "collectonly")
     )
@@ -152,18 +152,18 @@ def most_skipped(config: pytest.Config) -> int | None:
 
 
 def count_skipped(config: pytest.Config) -> int:
-    """Return how many tests were skipped, and cases within tests, of which pytest says nothing."""
+    """Return how many tests were skipped, counting cases within tests, which pytest does not report."""
     stats = config.pluginmanager.get_plugin("terminalreporter").stats  # type: ignore[union-attr]
     reports = [report for category in stats.values() for report in category]
     return sum(getattr(report, "skipped", False) and not hasattr(report, "wasxfail") for report in reports)
 
 
 def skips_too_many(config: pytest.Config) -> bool:
-    """Return whether a run skipped more than there is a reason for on this machine."""
+    """Did a run skip more tests than this machine has reasons for?"""
     most = most_skipped(config)
     if most is None or CHROMIUM is None or PDFLATEX is None or count_skipped(config) <= most:
         return False
-    import torch  # the first process of a run does without, as a rule
+    import torch  # the first process of a run seldom skips any
 
     return not torch.cuda.is_available()
 
@@ -182,7 +182,7 @@ class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]
     """The tests of a file go to one process of pytest, but for those of SPREAD, in the order of `choose`."""
 
     def __init__(self, config: pytest.Config, log: Any = None) -> None:
-        """Keep the order: xdist would run the files of most tests first, and these are not those that cost most."""
+        """Keep the order: xdist would run the files with the most tests first, which are not the costliest."""
         config.option.loadscopereorder = False
         super().__init__(config, log)
 

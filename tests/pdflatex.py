@@ -1,4 +1,4 @@
-"""pdflatex for tests: one way to compile a main.tex, as installed, and as where only basic packages are."""
+"""Compile a main.tex with pdflatex, with the installed packages or with basic packages alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def compile_latex(folder: Path, *options: str, runs: int = 1) -> str:
 
 
 def keep_basic_packages(folder: Path) -> None:
-    """Let main.tex find none of the further packages, also where they are installed."""
+    """Hide the further packages from main.tex, also where they are installed."""
     main = folder / "main.tex"
     text = main.read_text(encoding="utf-8")
     for file in FURTHER:

@@ -41,20 +41,20 @@ def test_arrays_tensors_and_embeddings_of_one_kind_are_one_source() -> None:
         [x.tolist() for x in UNIT],
         SplitEmbeddings("arrays", *(x.detach() for x in sides), None, OWNER, *ids, "f"),
     ]
-    result = [lossscope.diagnose(one, "cocos", "ntxent", caption_image=OWNER).rows for one in sources]
+    result = [lossscope.diagnose(source, "cocos", "ntxent", caption_image=OWNER).rows for source in sources]
     for other in result[1:]:
         pd.testing.assert_frame_equal(result[0], other)
     assert result[0]["mean"].notna().any()
 
 
 def test_who_captions_belong_to_changes_the_numbers() -> None:
-    one, other = (
+    stated, reversed_owners = (
         lossscope.diagnose(tuple(UNIT), "similarity", caption_image=owner).rows.set_index(["direction", "statistic"])
         for owner in (OWNER, OWNER[::-1])
     )
     expected = (UNIT[0][OWNER] * UNIT[1]).sum(1).mean()
-    assert one["mean"]["t2i", "s_pos"] == pytest.approx(expected)
-    assert other["mean"]["t2i", "s_pos"] != pytest.approx(expected)
+    assert stated["mean"]["t2i", "s_pos"] == pytest.approx(expected)
+    assert reversed_owners["mean"]["t2i", "s_pos"] != pytest.approx(expected)
 
 
 def test_the_default_is_the_usual_objectives_and_cheap_probes_and_a_note_says_so() -> None:

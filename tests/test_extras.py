@@ -16,7 +16,7 @@ LIBRARY, COMMANDS = Path(lossscope.__file__).parent, Path(str(lossscope_cli.__fi
 
 
 def calls_of_needing() -> dict[str, str]:
-    """Where an extra is named -> its name."""
+    """Return the position of each call that names an extra -> the extra's name."""
     found = {}
     for file in (*LIBRARY.rglob("*.py"), *COMMANDS.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

@@ -44,12 +44,12 @@ from tests.each import each
 from tests.hostile_names import CONTROLS, HOSTILE, IN_FRAMES
 
 ELEMENTS = {"div", "table", "caption", "span", "thead", "tbody", "tr", "th", "td", "p"}
-FORMULAS = ("=", "+", "@", "\t", "\r")  # how a cell begins that a spreadsheet computes
+FORMULAS = ("=", "+", "@", "\t", "\r")  # first characters of cells that a spreadsheet computes
 
 
 @dataclass(frozen=True)
 class Format:
-    """What writes a name, and what is asserted of its text."""
+    """The function that writes a name, and what its text must hold."""
 
     name: str
     write: Callable[[str, Path], str]  # of a name; the folder is for files
@@ -142,7 +142,7 @@ def _is_whole(text: str, name: str, folder: Path) -> None:
         ElementTree.parse(folder / "a.svg")
 
 
-def _written(function: Callable[[str], object], name: str, folder: Path) -> str:
+def _capture(function: Callable[[str], object], name: str, folder: Path) -> str:
     """Return what a function writes to the terminal."""
     stream = io.StringIO()
     with contextlib.redirect_stderr(stream), contextlib.redirect_stdout(stream):
@@ -174,9 +174,9 @@ FORMATS = [
     Format("JSON", lambda name, _: summary_document(pd.DataFrame({"source": [name]}), {"command": name}),
            _gives_the_name_back, IN_FRAMES),
     *(Format(f"the description of a {kind}", partial(_picture, kind=kind), _is_whole) for kind in style.FORMATS),
-    *(Format(f"a message of {kind.__name__}", partial(_written, _message(kind)), _must_be_known)
+    *(Format(f"a message of {kind.__name__}", partial(_capture, _message(kind)), _must_be_known)
       for kind in (InputError, SpecError, Interrupted, OSError)),
-    Format("a bar", partial(_written, lambda name: _progress.progress_lines(every=0)(name, 1, 2)), _says_how_far),
+    Format("a bar", partial(_capture, lambda name: _progress.progress_lines(every=0)(name, 1, 2)), _says_how_far),
 ]  # fmt: skip
 
 
@@ -212,7 +212,7 @@ def test_brackets_of_a_label_are_no_style_of_a_bar() -> None:
 
 @each("format", ["table", "json", "csv", "markdown", "latex"])
 def test_a_file_whose_name_is_no_utf8_is_evaluated(tmp_path: Path, format: str) -> None:
-    """It was a traceback of pyarrow's: `surrogates not allowed`."""
+    """pyarrow raised `surrogates not allowed`, a traceback."""
     path = os.fsdecode(os.fsencode(tmp_path) + b"/a\xff\x1b[31m.npz")
     vectors = np.eye(4, dtype=np.float32)
     with open(path, "wb") as stream:

@@ -1,4 +1,4 @@
-"""Who may import whom: read from the text of the files, lazy imports and TYPE_CHECKING included."""
+"""Does each file import only what its layer may, lazy imports and TYPE_CHECKING included?"""
 
 from __future__ import annotations
 
@@ -35,31 +35,31 @@ Import = tuple[str, str]  # the module that is imported, and the name taken from
 
 
 def module_of(file: Path, library: Path = LIBRARY) -> str:
-    """`lossscope.io.files`; a package's own file has the package's name."""
+    """Return a file's module, such as `lossscope.io.files`; `__init__.py` has the package's name."""
     parts = (library.name, *file.relative_to(library).with_suffix("").parts)
     return ".".join(part for part in parts if part != "__init__")
 
 
 def package_of(module: str) -> str:
-    """The top-level folder or file that a module lives in: `io`, `errors`; `lossscope` for the library's own."""
+    """Return the top-level folder or file of a module: `io`, `errors`; `lossscope` for the library's `__init__.py`."""
     return [*module.split("."), "lossscope"][1]
 
 
 @cache
-def parsed(file: Path) -> tuple[ast.AST, ...]:
-    """Every node of a file."""
+def nodes(file: Path) -> tuple[ast.AST, ...]:
+    """Return every node of a file."""
     return tuple(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
 
 
 @cache
 def imports(file: Path, library: Path = LIBRARY) -> tuple[Import, ...]:
-    """Everything that a file imports, wherever in it."""
+    """Return everything that a file imports, at any level."""
     return tuple(_imports(file, library))
 
 
 def _imports(file: Path, library: Path) -> Iterator[Import]:
     package = [library.name, *file.relative_to(library).parts[:-1]]
-    for node in parsed(file):
+    for node in nodes(file):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -72,37 +72,41 @@ def _imports(file: Path, library: Path) -> Iterator[Import]:
 
 
 def breaches(library: Path = LIBRARY) -> list[str]:
-    """Every import that the rule forbids, as one line each."""
+    """Return a line for each import that the rule forbids."""
     return [line for file in sorted(library.rglob("*.py")) for line in _breaches(file, library)]
 
 
 def _breaches(file: Path, library: Path) -> Iterator[str]:
     module = module_of(file, library)
-    own = package_of(module)
+    package = package_of(module)
     for target, name in imports(file, library):
         if not f"{target}.".startswith("lossscope."):
-            if own in DRAWS and target.partition(".")[0] == "torch":
+            if package in DRAWS and target.partition(".")[0] == "torch":
                 yield f"{module} draws, and must not import torch"
             continue
         other = package_of(target)
-        if other not in LAYERS or LAYERS.index(other) > LAYERS.index(own):
-            yield f"{module} must not import {target}: {other} stands above {own}"
-        if own in DRAWS and other not in DRAWS_IMPORT and target not in WORDS:
+        if other not in LAYERS or LAYERS.index(other) > LAYERS.index(package):
+            yield f"{module} must not import {target}: {other} stands above {package}"
+        if package in DRAWS and other not in DRAWS_IMPORT and target not in WORDS:
             yield f"{module} draws, and must not import {target}"
         private = [part for part in (*target.split("."), name) if part.startswith("_") and not part.endswith("__")]
-        if private and other != own:
+        if private and other != package:
             yield f"{module} must not import {target} {name}: {private[0]} is private to {other}"
 
 
 def circles(library: Path = LIBRARY) -> list[tuple[str, ...]]:
-    """Files that import each other, directly or by way of others: strongly connected components."""
-    graph = {module_of(file, library): {one for one, _ in imports(file, library)} for file in library.rglob("*.py")}
-    reach = {one: others & graph.keys() - {one} for one, others in graph.items()}
+    """Return the files that import each other, directly or through others: strongly connected components."""
+    graph = {
+        module_of(file, library): {target for target, _ in imports(file, library)} for file in library.rglob("*.py")
+    }
+    reach = {module: others & graph.keys() - {module} for module, others in graph.items()}
     changed = True
     while changed:
-        wider = {one: others.union(*(reach[other] for other in others)) for one, others in reach.items()}
+        wider = {module: others.union(*(reach[other] for other in others)) for module, others in reach.items()}
         changed, reach = wider != reach, wider
-    return sorted({tuple(sorted(o for o in reach[one] if one in reach[o])) for one in reach if one in reach[one]})
+    return sorted(
+        {tuple(sorted(o for o in reach[module] if module in reach[o])) for module in reach if module in reach[module]}
+    )
 
 
 def test_files_import_their_own_package_or_one_to_the_left() -> None:
@@ -124,8 +128,8 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     ("engine/plan.py", "from lossscope.shelf import x", "shelf stands above engine"),
 ])  # fmt: skip
 def test_a_planted_breach_is_seen(tmp_path: Path, file: str, line: str, says: str) -> None:
-    library = planted(tmp_path, {file: line, "tables/_summary.py": ""})
-    assert any(says in one for one in breaches(library))
+    library = write_library(tmp_path, {file: line, "tables/_summary.py": ""})
+    assert any(says in breach for breach in breaches(library))
 
 
 def test_a_planted_circle_is_seen(tmp_path: Path) -> None:
@@ -134,11 +138,11 @@ def test_a_planted_circle_is_seen(tmp_path: Path) -> None:
         "io/b.py": "def f():\n    from .c import x",
         "io/c.py": "import lossscope.io.a",
     }
-    assert circles(planted(tmp_path, files)) == [("lossscope.io.a", "lossscope.io.b", "lossscope.io.c")]
+    assert circles(write_library(tmp_path, files)) == [("lossscope.io.a", "lossscope.io.b", "lossscope.io.c")]
 
 
-def planted(folder: Path, files: dict[str, str]) -> Path:
-    """A small library of these files."""
+def write_library(folder: Path, files: dict[str, str]) -> Path:
+    """Write a small library of these files."""
     for name, text in files.items():
         path = folder / "lossscope" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -176,7 +180,7 @@ def test_what_one_corner_needs_is_imported_within_its_function() -> None:
 
 def test_the_library_never_prints() -> None:
     for file in FILES:
-        calls = [node for node in parsed(file) if isinstance(node, ast.Call)]
+        calls = [node for node in nodes(file) if isinstance(node, ast.Call)]
         lines = [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
         assert not lines, f"{module_of(file)} prints in lines {lines}"
 
@@ -219,7 +223,7 @@ def test_tables_and_pictures_are_made_without_torch() -> None:
 
 
 def fresh(code: str) -> str:
-    """What a new interpreter prints."""
+    """Return what a new interpreter prints."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -35,7 +35,7 @@ def test_that_fails():
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A folder with three skipped tests, one of them a case within a test, where both programs are."""
+    """Run pytest on a folder with three skipped tests, one of them a case within a test."""
     monkeypatch.setattr(lengths, "CHROMIUM", "chromium")
     monkeypatch.setattr(lengths, "PDFLATEX", "pdflatex")
     pytester.makeini("[pytest]\ntestpaths = .\nverbosity_subtests = 0\nmarkers = thorough: of all")
@@ -103,7 +103,7 @@ def test_a_long_case_weighs_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.fixture
 def renew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Mapping[str, Cost]]:
-    """Return what the table says after a run whose tests took so many seconds."""
+    """Return the table after a run whose tests took n seconds each."""
     monkeypatch.setattr(durations, "ROOT", tmp_path)
     monkeypatch.setattr(durations, "TABLE", tmp_path / "table.csv")
     monkeypatch.setattr(durations, "durations", durations.durations.__wrapped__)  # without its cache

@@ -342,7 +342,7 @@ def test_an_unregistered_class_has_no_spec() -> None:
 
 @each("kind", registry.KINDS)
 def test_a_plug_in_of_another_kind_is_refused_when_it_is_built(kind: str, plugin: str) -> None:
-    """It was met late, as an AttributeError of `positives`, `split` or `identity`."""
+    """The error came late, as an AttributeError of `positives`, `split` or `identity`."""
     with pytest.raises((SpecError, InputError), match=r"mine\.py:Nothing.*(it must .*; it lacks |must inherit)"):
         _ = encoder_spec("./mine.py:Nothing") if kind == "encoders" else build(kind, "./mine.py:Nothing")
 
@@ -380,7 +380,7 @@ def own_loss(folder: Path, line: str, base: str = "Loss") -> str:
 def test_every_former_attribute_of_an_objective_is_refused_with_the_line_to_type(
     former: str, trait: str, tmp_path: Path
 ) -> None:
-    """They are fields of its traits, and nothing would read them."""
+    """These attributes are now fields of its traits; nothing would read them."""
     (field,) = (item for item in dataclasses.fields(Traits) if item.name == trait)
     value = repr(field.default).replace("'", '"')
     spec = own_loss(tmp_path, f"{former} = {value}")

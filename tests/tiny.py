@@ -1,4 +1,4 @@
-"""A recipe and studies that train in seconds, for every test that needs a run but not a good one."""
+"""Train a recipe and studies in seconds, for tests that need a run but not a good one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def study_text(seeds: Sequence[int] = (0, 1), epochs: int = 1, train: int = 24, 
         seeds: of its runs.
         epochs: of each run.
         train: number of images that runs train on.
-        probes: specs of what every run is examined with.
+        probes: specs of the probes of every run.
     """
     return f"""
 name = "tiny"

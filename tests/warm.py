@@ -1,4 +1,4 @@
-"""Imported last by the process that warm ones are forked from: what each of them would do again is done once.
+"""Do once, in the process that warm ones are forked from, what each of them would repeat. Imported last.
 
 The tree of commands is built, and all that was imported is no garbage.
 """

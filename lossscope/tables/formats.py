@@ -55,12 +55,12 @@ def html(grid: Grid) -> str:
 
 
 def html_text(text: str) -> str:
-    """Escape a text, and print what stands between backticks as code.
+    """Escape a text, and print its command lines as code; other backticks may belong to a name of the user.
 
     >>> html_text("`lossscope cite FRAME` says < and >")
     '<code>lossscope cite FRAME</code> says &lt; and &gt;'
     """
-    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
+    return re.sub(r"`(lossscope [^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
 def _markdown_cell(cell: Cell) -> str:

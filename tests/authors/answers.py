@@ -30,7 +30,7 @@ class Answers:
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        """What the models are, what they read, and single numbers of theirs."""
+        """Return the models' options, what they read, and their single numbers."""
         content: dict[str, Any] = json.loads((DATA / f"{self.name}.json").read_text(encoding="utf-8"))
         return content
 

@@ -1,4 +1,4 @@
-"""Models are opened and run under the authors' own numbers: minutes, which are left to `make test-all`."""
+"""Open and run models against the authors' numbers. This takes minutes and is left to `make test-all`."""
 
 from __future__ import annotations
 

@@ -52,15 +52,15 @@ def module_of(state: dict[str, Tensor]) -> nn.Module:
     root = Part()
     for name, tensor in state.items():
         *parents, last = name.split(".")
-        place: nn.Module = root
+        part: nn.Module = root
         for parent in parents:
-            if parent not in dict(place.named_children()):
-                place.add_module(parent, Part())
-            place = place.get_submodule(parent)
+            if parent not in dict(part.named_children()):
+                part.add_module(parent, Part())
+            part = part.get_submodule(parent)
         if tensor.is_floating_point():
-            place.register_parameter(last, nn.Parameter(tensor))
+            part.register_parameter(last, nn.Parameter(tensor))
         else:
-            place.register_buffer(last, tensor)
+            part.register_buffer(last, tensor)
     return root
 
 

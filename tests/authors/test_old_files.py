@@ -1,4 +1,4 @@
-"""Files of old torch and of Python 2 open as those of today do, with and without `--old-pickle`."""
+"""Do files of old torch and of Python 2 open as today's files do, with and without `--old-pickle`?"""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def test_a_file_of_python_2_is_converted_to_the_same_model(
 def test_short_texts_of_python_2_need_no_option_and_long_ones_name_it(family: str, name: str, tmp_path: Path) -> None:
     case = VseAnswers(family).case(name)
     path = write_python2_checkpoint(tmp_path / "model_best.pth.tar", case)
-    one, other = read_released(path), read_released(path, old_pickle=True)
-    assert one.options == other.options
-    assert (one.epoch, one.metrics) == (other.epoch, other.metrics) == (30, {"rsum": 401.5})
-    for ours, expected in zip(one.towers, case.states(), strict=True):
+    restricted, unpickled = read_released(path), read_released(path, old_pickle=True)
+    assert restricted.options == unpickled.options
+    assert (restricted.epoch, restricted.metrics) == (unpickled.epoch, unpickled.metrics) == (30, {"rsum": 401.5})
+    for ours, expected in zip(restricted.towers, case.states(), strict=True):
         assert [key for key, tensor in expected.items() if not torch.equal(ours[key], tensor)] == []
     path = write_python2_checkpoint(path, case, note=LONG_PATH)
     with pytest.raises(InputError, match="as Python 2 wrote them; convert it with --old-pickle"):

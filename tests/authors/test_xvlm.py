@@ -31,7 +31,7 @@ MADE = ANSWERS.content
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """What X-VLM's fine-tuning saves, with the tokeniser and the data beside it."""
+    """Write what X-VLM's fine-tuning saves, with the tokeniser and the data beside it."""
     write_words(tmp_path / "vocab.txt")
     write_data(tmp_path / "data")
     masks = {name: torch.zeros(shape) for name, shape in MADE["derived"].items()}
@@ -81,9 +81,9 @@ def batch_of(file: Path) -> tuple[Encoder, EncodedBatch, EncodedBatch, Tensor]:
 def test_the_matching_loss_is_that_of_the_authors(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "multinomial", lambda weights, _: weights.argmax(1, keepdim=True))
     model, images, texts, same = batch_of(file)
-    own = torch.eye(4, dtype=torch.bool)
+    diagonal = torch.eye(4, dtype=torch.bool)
     nothing = torch.zeros(1)
-    loss = model.extra_loss(images, texts, nothing, Mask(own, own | ~same), nothing, nothing)
+    loss = model.extra_loss(images, texts, nothing, Mask(diagonal, diagonal | ~same), nothing, nothing)
     assert loss is not None
     assert float(loss.detach()) == pytest.approx(MADE["loss_itm"], abs=1e-6)
 

@@ -1,4 +1,4 @@
-"""Known answers of VSE++ and VSRN, and the files that they were computed from, opened as a user opens them."""
+"""Known answers of VSE++ and VSRN, and their input files, opened as a user opens them."""
 
 from __future__ import annotations
 

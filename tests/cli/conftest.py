@@ -1,4 +1,4 @@
-"""Commands run in a folder of their own, on a wide terminal without colours; a dump that they read."""
+"""Run commands in an empty folder, on a wide terminal without colours; write a dump that they read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def dump(tmp_path: Path) -> Path:
-    """Twelve images with two captions each, of random vectors."""
+    """Write a dump of twelve images with two captions each, of random vectors."""
     random = np.random.default_rng(0)
     images, captions = random.normal(size=(12, 6)), random.normal(size=(24, 6))
     np.savez(tmp_path / "dump.npz", images=images, captions=captions, caption_image=np.repeat(np.arange(12), 2))

@@ -1,4 +1,4 @@
-"""`lossscope audit` from the command line: files, what is printed, masks in training and sweeps, messages."""
+"""Does `lossscope audit` write its files, print what they hold, mask training and sweeps, and refuse bad input?"""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_json_is_one_document_that_equals_the_file() -> None:
     document = json.loads(result.stdout)
     assert document["schema"] == "lossscope.audit/1"
     assert document == json.loads(Path("out/audit.json").read_text())
-    assert [one["threshold"] for one in document["thresholds"]] == [0.05, 0.1, 0.2, 0.5]
+    assert [row["threshold"] for row in document["thresholds"]] == [0.05, 0.1, 0.2, 0.5]
     assert document["worth"] is None
 
 
@@ -95,7 +95,7 @@ def test_pages_keep_the_answers_that_were_given(page: str) -> None:
 
 
 def answer_sheet(path: str, flip: int | None = None) -> None:
-    """Answer the sheet of an audit; the person of `flip` answers this row and the one after it otherwise."""
+    """Answer the sheet of an audit; with `flip`, answer that row and the next the other way."""
     table = read_csv("out/sheet.csv").astype({"answer": object})
     words = ["no" if row % 4 else "yes" for row in range(len(table))]
     for row in () if flip is None else (flip, flip + 1):
@@ -232,14 +232,14 @@ def test_weights_without_a_source_are_said_to_be_missing() -> None:
 
 
 def test_signals_are_listed_with_their_questions_and_sources() -> None:
-    listed = {one["name"]: one for one in json.loads(succeed("list signals --format json").stdout)}
+    listed = {signal["name"]: signal for signal in json.loads(succeed("list signals --format json").stdout)}
     assert "Conneau" in listed["density"]["source"]
     assert listed["agreement"]["options"] == "share=0.95"
-    assert all(one["what"].endswith("?") for one in listed.values())
+    assert all(signal["what"].endswith("?") for signal in listed.values())
 
 
 def worth_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dump of 60 pairs in twos that say the same, and labels of some; the trial is short."""
+    """Write a dump of 60 pairs, two for each meaning, and labels of a few; shorten the trial."""
     monkeypatch.setattr("lossscope.audit.estimate.held_out_trial._STEPS", 10)
     monkeypatch.setattr("lossscope.audit.estimate.held_out_trial.SEEDS", 2)
     random, n = np.random.default_rng(0), 60
@@ -260,7 +260,7 @@ def test_what_the_mask_is_worth_is_printed_and_written(monkeypatch: pytest.Monke
     [floor] = worth["floors"]
     assert floor["counted"]["low"] < floor["counted"]["value"] < floor["counted"]["high"]
     assert floor["masked"]["value"] < floor["counted"]["value"]
-    assert [(one["ranking"], one["measure"]) for one in worth["trial"]["differences"]][::3] == [
+    assert [(difference["ranking"], difference["measure"]) for difference in worth["trial"]["differences"]][::3] == [
         ("by probability", "R@1"), ("left out", "R@1"), ("as labelled", "R@1"),
     ]  # fmt: skip
     assert worth["trial"]["verdict"] in Path("out/index.html").read_text()

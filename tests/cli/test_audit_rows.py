@@ -1,4 +1,4 @@
-"""`lossscope audit train.jsonl`: a file of rows is the data, and all of it; a model must have the ids of the data."""
+"""Does `lossscope audit train.jsonl` take all rows of the file as the data, and must a model have the same ids?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _files(_in_tmp_path: None) -> None:
 
 
 def audit(*words: str) -> dict[str, Any]:
-    """The document of an audit, from its file."""
+    """Return the document of an audit, from its file."""
     result = lossscope("audit", *words, *OPTIONS.split(), "--out", "out")
     assert result.exit_code == 0, result.stderr
     document: dict[str, Any] = json.loads(Path("out/audit.json").read_text())

@@ -1,4 +1,4 @@
-"""Does every output of `lossscope audit` keep to its state? Ranked only has no probability, no rate and no mask."""
+"""Does every output of `lossscope audit` keep to its state? `ranked only` states no probability, rate or mask."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORDS = {
     "a set": "set.npz --split test",
 }
 OPTIONS = "--batch-size 8 --sheet 12 --shown 20"
-NUMBERS = {  # of a document that is ranked only; there are no others
+NUMBERS = {  # all keys of a document that is ranked only
     "items", "calibration.labels", "calibration.weights", "transfer.holds", "batch_size", "suspects", "examined",
     "pairs", "copies.pairs",
 }  # fmt: skip
@@ -48,7 +48,7 @@ def write_dumps() -> None:
 
 @dataclass
 class Audited:
-    """A folder that an audit without labels wrote, and what it printed."""
+    """The folder that an audit without labels wrote, and its output."""
 
     words: str
     out: Path
@@ -56,7 +56,7 @@ class Audited:
 
     @property
     def has_copies(self) -> bool:
-        """Whether some pairs are copies, which match for certain."""
+        """Are there pairs of copies, which match for certain?"""
         return bool(read_parquet(self.out / "suspects.parquet")["is_copy"].any())
 
 
@@ -80,7 +80,7 @@ def _beside_the_audit(audited: Audited, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value of a document with its path, without places in lists."""
+    """Yield every value of a document with its path, without indices of lists."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from leaves(inner, f"{path}.{key}".lstrip("."))

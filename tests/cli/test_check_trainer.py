@@ -77,7 +77,7 @@ def test_json_has_the_numbers_of_the_sentences() -> None:
     (trainer,) = document["trainers"]
     assert (trainer["trainer"], trainer["processes"], trainer["gradients"]) == ("./train.py:shifted", 1, "mean")
     assert trainer["objective"] is None and trainer["plain"] is None and trainer["failed"] == 1
-    (wrong,) = (one for one in trainer["verdicts"] if one["outcome"] == "fail")
+    (wrong,) = (verdict for verdict in trainer["verdicts"] if verdict["outcome"] == "fail")
     assert wrong["name"] == "positives" and wrong["numbers"] == {"wrong": 8.0}
     assert wrong["evidence"] == "query 0 pulls candidate 7; it must pull candidate 0 (8 of 8 queries are wrong)"
 
@@ -122,10 +122,10 @@ def test_a_process_that_dies_fails_the_check_of_processes() -> None:
 
 def test_trainers_are_listed_with_their_options() -> None:
     listed = json.loads(lossscope("list trainers --format json").stdout)
-    assert {one["name"] for one in listed} >= {
+    assert {trainer["name"] for trainer in listed} >= {
         "grad_cache",
         "open_clip",
         "pytorch_metric_learning",
         "sentence_transformers",
     }
-    assert all(one["what"] and one["source"] for one in listed)
+    assert all(trainer["what"] and trainer["source"] for trainer in listed)

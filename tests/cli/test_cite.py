@@ -38,8 +38,8 @@ def test_text_has_a_paragraph_of_each_number_and_of_each_paper(frame: Path) -> N
 
 def test_json_has_what_the_frame_and_the_command_have(dump: Path, frame: Path) -> None:
     document = json.loads(lossscope("cite", frame, "--format", "json").stdout)
-    own = rows(dump, "--objective", "ntxent", "--objective", "triplet")
-    assert document["schema"] == "lossscope.citation/1" and len(document["citations"]) == len(own)
+    computed = rows(dump, "--objective", "ntxent", "--objective", "triplet")
+    assert document["schema"] == "lossscope.citation/1" and len(document["citations"]) == len(computed)
     assert set(document["papers"]) == {"bleeker2022", "kish1965", "faghri2018", "lossscope"}
     assert all(f"{{{key}," in document["bibtex"] for key in document["papers"])
 
@@ -70,9 +70,15 @@ def test_a_folder_of_frames_names_the_frames(dump: Path, tmp_path: Path) -> None
 
 
 def test_the_level_of_intervals(dump: Path) -> None:
-    every = {text: rows(dump, "--objective", "ntxent", "--interval", text)[0] for text in ("90", "0.9", "90%", "99")}
-    assert every["90"] == every["0.9"] == every["90%"] and every["90"]["level"] == 0.9
-    assert every["99"]["low"] < every["90"]["low"] < every["90"]["mean"] < every["90"]["high"] < every["99"]["high"]
+    by_level = {text: rows(dump, "--objective", "ntxent", "--interval", text)[0] for text in ("90", "0.9", "90%", "99")}
+    assert by_level["90"] == by_level["0.9"] == by_level["90%"] and by_level["90"]["level"] == 0.9
+    assert (
+        by_level["99"]["low"]
+        < by_level["90"]["low"]
+        < by_level["90"]["mean"]
+        < by_level["90"]["high"]
+        < by_level["99"]["high"]
+    )
     without = rows(dump, "--objective", "ntxent", "--interval", "none")
     assert all(row["low"] is row["high"] is row["level"] is row["method"] is None for row in without)
     assert [row["mean"] for row in without] == [row["mean"] for row in rows(dump, "--objective", "ntxent")]

@@ -1,4 +1,4 @@
-"""The command line: what it promises, what it prints where, and how it says no."""
+"""Does the command line keep its promises, print results to stdout and messages to stderr, and refuse clearly?"""
 
 from __future__ import annotations
 
@@ -131,9 +131,9 @@ def test_eval_writes_to_a_file(dump: Path, tmp_path: Path) -> None:
 def test_folds_and_ensembles(dump: Path) -> None:
     folds = document(lossscope("eval", dump, "--folds", "3", "--format", "json"))
     assert {row["sampling"] for row in folds["rows"]} == {"3 folds"}
-    one = document(lossscope("eval", dump, "--format", "json"))["rows"]
+    single = document(lossscope("eval", dump, "--format", "json"))["rows"]
     both = document(lossscope("eval", dump, dump, "--ensemble", "--format", "json"))["rows"]
-    assert [row["mean"] for row in both] == [row["mean"] for row in one]
+    assert [row["mean"] for row in both] == [row["mean"] for row in single]
 
 
 def test_several_sources_get_a_frame_each(dump: Path, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_an_objective_from_a_file_of_ones_own(dump: Path, tmp_path: Path) -> Non
     words = ["train", "--data", DATA, "--encoder", ENCODER, "--epochs", "1", "--batch-size", "64", "--quiet"]
     trained = lossscope(*words, "--objective", "./my_loss.py:Mine")
     assert trained.stdout.split() == ["runs/scenes-Mine-seed0"], trained.stderr
-    assert lossscope("cocos", "runs/scenes-Mine-seed0").exit_code == 0  # it was typed when the run was begun
+    assert lossscope("cocos", "runs/scenes-Mine-seed0").exit_code == 0  # the user typed it at the start of the run
     shutil.copytree("runs/scenes-Mine-seed0", "copy")
     refused = lossscope("cocos", "copy")
     assert refused.exit_code == 1
@@ -251,7 +251,7 @@ def test_a_training_that_is_interrupted_before_its_first_step_names_what_resumes
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (
         130, "Interrupted: `lossscope train --resume 'a run'` continues it.",
     )  # fmt: skip
-    monkeypatch.setattr("lossscope.training.loop.prepare_task", stop)  # nothing is there to be resumed
+    monkeypatch.setattr("lossscope.training.loop.prepare_task", stop)  # there is nothing to resume
     assert "--resume" not in lossscope(*TRAIN, "--out", "other").stderr
 
 
@@ -294,7 +294,7 @@ def test_tensorboard_events_are_written_beside_the_run(tmp_path: Path) -> None:
 
 
 def test_an_eps_that_no_weight_exceeds_is_a_warning(dump: Path) -> None:
-    """`--eps 2` counted nothing of a loss of shares, without a word."""
+    """`--eps 2` counted nothing of a loss whose weights are shares, and no message said so."""
     line = ("cocos", dump, "--objective", "ntxent:tau=0.1", "--objective", "npair:scale=20", "--objective", "triplet")
     warned = lossscope(*line, "--unit", "paper", "--eps", "2", "--eps", "0.01", "--eps", "1", "--quiet", columns=400)
     assert warned.exit_code == 0

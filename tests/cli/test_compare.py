@@ -1,4 +1,4 @@
-"""From the command line: compare runs and dumps, write run files; what cannot be compared is an error."""
+"""Does `lossscope compare` compare runs and dumps, write run files, and refuse what cannot be compared?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.command_line import lossscope
 
 @pytest.fixture(autouse=True)
 def _files(tmp_path: Path, tiny_run: Path) -> None:
-    """Four models: two objectives with two seeds, made of the epochs of one run and noise."""
+    """Make four models, two objectives with two seeds, from the epochs of one run and noise."""
     base = Checkpoint.load(tiny_run / "best.pt")
     for objective in ("ntxent:tau=0.1", "triplet:margin=0.2"):
         for seed in (0, 1):

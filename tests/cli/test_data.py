@@ -81,7 +81,7 @@ def test_pickles_of_others() -> None:
 
 
 def test_conversions_show_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The functions that report progress fit what is called: lines and bars are made on terminals alone."""
+    """Progress functions must fit what calls them: lines and bars appear on terminals alone."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     msrvtt()
     Path("e.p").write_bytes(pickle.dumps({"video0": np.ones((2, 3))}))

@@ -10,7 +10,7 @@ from typer.testing import Result
 
 from lossscope.datasets.lint.suite import CHECKS, MAX_WORDS
 from tests.command_line import lossscope
-from tests.datasets.lint.test_suite import planted
+from tests.datasets.lint.test_suite import write_faults
 
 COPIES = '{"query": "q", "positive": "p"}\n' * 2
 
@@ -20,17 +20,17 @@ def lint(*words: str) -> Result:
 
 
 def test_the_document_has_every_finding(tmp_path: Path) -> None:
-    file, numbers = planted(tmp_path)
+    file, numbers = write_faults(tmp_path)
     result = lint(file, "--format", "json")
     document = json.loads(result.stdout)
     assert (result.exit_code, document["schema"]) == (0, "lossscope.lint/1")
-    assert {one["id"]: one["count"] for one in document["findings"]} == numbers
+    assert {finding["id"]: finding["count"] for finding in document["findings"]} == numbers
     assert document["rows"] == 3000 + numbers["duplicates"]
     assert set(document["checked"]) == {check.ID for check in CHECKS} - {"split-leak"}
-    for one in document["findings"]:
-        assert list(one) == ["id", "severity", "count", "share", "examples"]
-        assert one["share"] == one["count"] / document["rows"]
-        assert all(set(row) == {"file", "line", "text"} for row in one["examples"])
+    for finding in document["findings"]:
+        assert list(finding) == ["id", "severity", "count", "share", "examples"]
+        assert finding["share"] == finding["count"] / document["rows"]
+        assert all(set(row) == {"file", "line", "text"} for row in finding["examples"])
 
 
 def test_lines_say_what_where_and_what_to_do() -> None:
@@ -63,18 +63,20 @@ def test_rows_of_the_training_data_leak() -> None:
     Path("train.jsonl").write_text('{"query": "q", "positive": "p"}\n')
     Path("test.jsonl").write_text('{"query": "Q", "positive": "r"}\n{"query": "s", "positive": "t"}\n')
     document = json.loads(lint("test.jsonl", "--against", "train.jsonl", "--format", "json").stdout)
-    assert [(one["id"], one["count"], one["share"]) for one in document["findings"]] == [("split-leak", 1, 0.5)]
+    assert [(finding["id"], finding["count"], finding["share"]) for finding in document["findings"]] == [
+        ("split-leak", 1, 0.5)
+    ]
     assert document["rows"] == 2
     both = json.loads(
         lint("test.jsonl", "--against", "train.jsonl", "--against", "test.jsonl", "--format", "json").stdout
     )
-    assert [one["count"] for one in both["findings"]] == [2]
+    assert [finding["count"] for finding in both["findings"]] == [2]
 
 
 def test_columns_and_words_may_be_others() -> None:
     Path("a.jsonl").write_text('{"title": "one two", "body": "p"}\n')
     result = lint("a.jsonl", "--columns", "query=title,positive=body", "--max-words", "1", "--format", "json")
-    assert [one["id"] for one in json.loads(result.stdout)["findings"]] == ["long-text"]
+    assert [finding["id"] for finding in json.loads(result.stdout)["findings"]] == ["long-text"]
     assert f"[default: {MAX_WORDS}]" in " ".join(lint("--help").stdout.split())
 
 

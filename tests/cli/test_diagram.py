@@ -1,4 +1,4 @@
-"""`lossscope diagram`: pictures of the papers, of any objective, and of where data are on them."""
+"""Does `lossscope diagram` draw the papers' pictures, any objective, and the data on top?"""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def diagram(*words: str | Path) -> Result:
     return lossscope("diagram", *words)
 
 
-def made(*words: str | Path) -> list[str]:
-    """The names of the pictures that were printed, all of which are there."""
+def printed_names(*words: str | Path) -> list[str]:
+    """Return the names of the printed pictures; every file must exist."""
     result = diagram(*words, *FEW, "--quiet")
     assert result.exit_code == 0, result.stderr
     names = result.stdout.split()
@@ -31,30 +31,30 @@ def made(*words: str | Path) -> list[str]:
 
 
 def test_arrows_are_a_picture_of_their_own() -> None:
-    assert made("--objective", "ntxent", "--arrows", "-o", "a.png") == ["a.png", "a-arrows.png", "a-pairs.png"]
+    assert printed_names("--objective", "ntxent", "--arrows", "-o", "a.png") == ["a.png", "a-arrows.png", "a-pairs.png"]
 
 
 def test_words_are_in_the_pictures() -> None:
-    made("--triplet", "nca")
+    printed_names("--triplet", "nca")
     with Image.open("diagram-nca.png") as picture:
         assert "NCA triplet weight, scale τ = 10: largest weight 1" in picture.text["Description"]  # type: ignore[attr-defined]
 
 
 def test_the_paper_style_is_smaller() -> None:
-    made("--triplet", "nca", "-o", "screen.png")
-    made("--triplet", "nca", "-o", "paper.png", "--style", "paper")
+    printed_names("--triplet", "nca", "-o", "screen.png")
+    printed_names("--triplet", "nca", "-o", "paper.png", "--style", "paper")
     with Image.open("screen.png") as screen, Image.open("paper.png") as paper:
         assert paper.size[0] < 0.8 * screen.size[0]
 
 
 def test_an_overlay_is_on_the_field_and_the_curves(tiny_checkpoint: Path) -> None:
     over = ["--overlay", tiny_checkpoint, "--overlay", tiny_checkpoint, "--split", "val", "--batch-size", "16"]
-    assert made("--triplet", "nca", *over, "-o", "a.png") == ["a.png", "a-weights.png"]
+    assert printed_names("--triplet", "nca", *over, "-o", "a.png") == ["a.png", "a-weights.png"]
     with Image.open("a.png") as picture:
         words = picture.text["Description"]  # type: ignore[attr-defined]
     assert f"{tiny_checkpoint}: median positive similarity" in words
     assert f"{tiny_checkpoint} (2): median" in words
-    assert made("--pair", "lin", *over[:2], "-o", "b.pdf") == ["b.pdf"]
+    assert printed_names("--pair", "lin", *over[:2], "-o", "b.pdf") == ["b.pdf"]
 
 
 def test_a_picture_with_an_overlay_shows_what_its_queries_span_unless_told_otherwise(tiny_checkpoint: Path) -> None:
@@ -90,7 +90,10 @@ def test_the_numbers_of_an_overlay_are_printed(tiny_checkpoint: Path) -> None:
 
 
 def test_the_path_of_a_run(tiny_run: Path) -> None:
-    assert made("--triplet", "nca", "--overlay", tiny_run, "--path", "-o", "p.svg") == ["p.svg", "p-weights.svg"]
+    assert printed_names("--triplet", "nca", "--overlay", tiny_run, "--path", "-o", "p.svg") == [
+        "p.svg",
+        "p-weights.svg",
+    ]
     words = Path("p.svg").read_text(encoding="utf-8")
     assert "after epoch 1" in words
     assert "after epoch 2" in words

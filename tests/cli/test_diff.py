@@ -25,7 +25,7 @@ def run(tiny_run: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def other(dump: Path) -> Path:
-    """The same items as those of the dump, under a model whose captions lie elsewhere."""
+    """Write the items of the dump under a model whose captions lie elsewhere."""
     arrays = dict(np.load(dump))
     arrays["captions"] = arrays["captions"] + np.random.default_rng(1).normal(size=arrays["captions"].shape)
     np.savez(dump.parent / "other.npz", **arrays)
@@ -146,8 +146,8 @@ def test_no_loss_fills_the_list_of_queries(dump: Path, other: Path) -> None:
     words = "diff dump.npz other.npz --objective ntxent --objective triplet --probes cocos --top 6 --format json"
     rows = json.loads(lossscope(words).stdout)["queries"]
     assert [row["objective"].partition(":")[0] for row in rows] == 3 * ["ntxent"] + 3 * ["triplet"]
-    for own in (rows[:3], rows[3:]):
-        sizes = [abs(row["difference"]) for row in own]
+    for listed in (rows[:3], rows[3:]):
+        sizes = [abs(row["difference"]) for row in listed]
         assert sizes == sorted(sizes, reverse=True)
 
 
@@ -167,8 +167,10 @@ def test_rows_of_several_settings_do_not_look_alike(dump: Path, other: Path, pro
         lines = [[cell.strip() for cell in line.split("|")] for line in part.splitlines() if line.startswith("|")]
         name = next(name for name in ("eps", "convention", "weight unit") if name in lines[0])
         assert values <= {line[lines[0].index(name)] for line in lines[2:]}
-        kept = [lines[0].index(one) for one in (*keys, name, *(["direction"] if "direction" in lines[0] else []))]
-        labels = [tuple(line[place] for place in kept) for line in lines[2:]]
+        kept = [
+            lines[0].index(heading) for heading in (*keys, name, *(["direction"] if "direction" in lines[0] else []))
+        ]
+        labels = [tuple(line[column] for column in kept) for line in lines[2:]]
         assert len(set(labels)) == len(labels)
     assert ("eps 0.01;" in differences) == ("eps" not in probes)
 
@@ -224,11 +226,11 @@ def test_counts_over_epochs_are_those_of_each_epoch(run: Path) -> None:
     rows = pd.read_csv(io.StringIO(result.stdout))
     assert Path("counts.png").stat().st_size > 0
     for epoch in (1, 2):
-        own = rows[rows["epoch"] == epoch]
+        epoch_rows = rows[rows["epoch"] == epoch]
         path = f"run/checkpoints/epoch-{epoch:02d}.pt"
         alone = pd.read_csv(io.StringIO(lossscope(f"cocos {path} --batch-size 16 --format csv").stdout))
-        np.testing.assert_array_equal(own["mean"], alone["mean"])
-        np.testing.assert_array_equal(own["low"], alone["low"])
+        np.testing.assert_array_equal(epoch_rows["mean"], alone["mean"])
+        np.testing.assert_array_equal(epoch_rows["low"], alone["low"])
     assert "epoch" in lossscope("diff run --epochs --batch-size 16 --probes cocos").stdout
 
 
@@ -326,8 +328,8 @@ def test_two_objectives_are_compared_in_one_unit_and_the_heading_says_it(dump: P
     rows = [row for row in json.loads(lossscope(f"{line} --format json").stdout)["rows"] if row["probe"] == "cocos"]
     assert {row["weight_unit"] for row in rows} == {"relative"}
     assert [row["difference"] for row in rows] == pytest.approx([0.0] * len(rows), abs=1e-6)
-    one = lossscope("diff dump.npz --objective ntxent --b-objective ntxent:tau=0.05 --batch-size 8").stdout
-    assert "weight unit paper;" in " ".join(one.split())
+    printed = lossscope("diff dump.npz --objective ntxent --b-objective ntxent:tau=0.05 --batch-size 8").stdout
+    assert "weight unit paper;" in " ".join(printed.split())
 
 
 def test_a_unit_is_of_probes_that_count(dump: Path) -> None:

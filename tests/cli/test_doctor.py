@@ -1,4 +1,4 @@
-"""From the command line: what is wrong is said on one screen, as JSON, as a page; exit codes and messages."""
+"""Does `lossscope doctor` state its findings on one screen, as JSON and as a page, with exit codes and messages?"""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def doctor(*words: object) -> Result:
 
 
 def words_of(case: Case) -> list[str]:
-    """Return the arguments that state a case."""
+    """Return the arguments of a case."""
     options = [(OPTIONS[name], str(value)) for name, value in case.options.items()]
     return [*map(str, case.sources), *(word for option in options for word in option)]
 
 
 @pytest.fixture
 def plant() -> Words:
-    """Write a case in a folder of its own, below that of the test; return the arguments that state it."""
+    """Write a case in a new folder below that of the test; return its arguments."""
 
     def write(planted: Plant) -> list[str]:
         folder = Path(f"{planted.__module__.rpartition('.')[2]}-{planted.__name__}")
@@ -209,7 +209,7 @@ def test_a_log_beside_two_sources_is_one_of_its_own(plant: Words) -> None:
     sources, of_run = [plant(healthy_dump)[0], plant(modality_gap.gap)[0]], plant(diverged.jump)[1]
     document = json.loads(doctor(*sources, "--log", of_run, "--format", "json").stdout)
     assert document["source"] == [*sources, of_run]
-    assert {of_run} == {one["source"] for one in document["findings"] if one["severity"] == "error"}
+    assert {of_run} == {finding["source"] for finding in document["findings"] if finding["severity"] == "error"}
 
 
 def test_a_column_is_chosen(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def shown_help(words: str, width: int, option: str = "--help-all") -> str:
 def test_help_is_no_wider_than_the_terminal_and_shows_examples_options_and_choices_whole(
     words: str, width: int
 ) -> None:
-    """Of `train` an option was cut off at 80 columns, and a choice was broken within a word."""
+    """`train --help` cut off an option at 80 columns and broke a choice within a word."""
     text = shown_help(words, width)
     if words not in ("demo", "study worker"):
         typed = f"probe {words}" if words in PROBES - {"cocos"} else words
@@ -137,7 +137,7 @@ def test_there_are_commands_and_options() -> None:
 def test_options_with_known_values_complete_them(words: str, option: str) -> None:
     """`mine --split`, and that of compare, report and `data features`, completed nothing, nor did `table --format`."""
     command = COMMANDS[words]
-    (parameter,) = [one for one in command.params if option in one.opts]
+    (parameter,) = [candidate for candidate in command.params if option in candidate.opts]
 
     def completed(typed: str) -> list[str]:
         return [item.value for item in parameter.shell_complete(Context(command, info_name=words), typed)]

@@ -1,4 +1,4 @@
-"""From the command line: retrieval in which the positives of files of judgements count."""
+"""Does retrieval from the command line count the positives of judgement files?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot work is one message, an exit code, and nothing on stdout or in the folder: a table of lines.
+"""Does each line that cannot work give one message, an exit code, and nothing on stdout or in the folder?
 
 What a message says of a value is tested where the library raises it; here one line of each refusal is typed.
 """
@@ -34,7 +34,7 @@ PREFIXES = {
     "{audit}": "audit --data scenes:train=40,val=8,test=10,size=16,ambiguity=0.6 --out out --batch-size 16 --sheet 30",
     "{scenes}": "scenes:train=6,val=3,test=3,size=32",
 }
-"""How lines begin, and a data set."""
+"""First words of lines, and a data set."""
 STEPS = """
 def step(queries, candidates):
     return (queries * candidates).sum()
@@ -50,7 +50,7 @@ def one(queries):
 
 number = 3
 """
-WRITES = ("diverged", "__pycache__")  # what a line may leave: a training that failed, the steps that were read
+WRITES = ("diverged", "__pycache__")  # files that a line may leave: a training that failed, the steps that were read
 
 LINES = [
     # Sources, objectives, batches and outputs of sweeps; training; verifying
@@ -458,7 +458,7 @@ LINES = [
 
 @pytest.fixture
 def folder(dump: Path, tiny_run: Path, tiny_checkpoint: Path, tiny_study: Path, tmp_path: Path) -> Path:
-    """A folder with everything that can be wrong in it."""
+    """Write a folder with everything that can be wrong."""
     shutil.copy(tiny_checkpoint, "ckpt.pt")
     shutil.copytree(tiny_run, "run")
     shutil.copytree(tiny_study, "runs/tiny")
@@ -496,7 +496,7 @@ def write_checkpoints(good: Path) -> None:
 
 
 def write_dumps(good: dict[str, Any]) -> None:
-    """Write dumps of images and captions in which something is wrong, or other than in dump.npz."""
+    """Write dumps of images and captions with a fault, or with contents other than dump.npz."""
     for name, row, value in (("nan", 3, np.nan), ("zero", 2, 0.0)):
         images = good["images"].copy()
         images[row] = value
@@ -532,7 +532,7 @@ def write_other_sides() -> None:
 
 
 def write_folders_and_files() -> None:
-    """Write folders of others, logs and rows without what is read, and steps that are none."""
+    """Write other programs' folders, logs and rows that lack what lossscope reads, and files that are no steps."""
     for name in ("emptyfolder", "empty", "usedfolder", "full", "mine", "badrun", "broken"):
         Path(name).mkdir()
     for file in ("usedfolder/thing.txt", "full/notes.txt", "mine/notes.txt", "notes.txt", "file"):
@@ -548,7 +548,7 @@ def write_folders_and_files() -> None:
 
 
 def write_data_and_studies() -> None:
-    """Write pictures that are none, files of trainings and studies with wrong keys, and a study that waits."""
+    """Write files that are no pictures, trainings and studies with wrong keys, and a study that waits."""
     Path("bad.toml").write_text("learning_rate = 1\n")
     Path("pictures/images").mkdir(parents=True)
     Path("pictures/images/0.png").write_bytes(b"\x89PNG\r\n\x1a\nbroken")
@@ -564,7 +564,7 @@ def write_data_and_studies() -> None:
 
 
 def files_of(folder: Path) -> dict[Path, tuple[int, int]]:
-    """Return every file with its size and time, but for those that a line may leave."""
+    """Return every file with its size and time, except those that a line may leave."""
     found = [Path(home, name) for top in folder.iterdir() if top.name not in WRITES for home, name in _below(top)]
     return {path: (stat.st_size, stat.st_mtime_ns) for path, stat in zip(found, map(Path.stat, found), strict=True)}
 

@@ -1,4 +1,4 @@
-"""From the command line: mine a model's training split, then train with the lists; a number for each pair."""
+"""Does `lossscope mine` mine a model's training split, and does training use the lists and the numbers of pairs?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is an option stated once: does a field make the option, its default, its range and its value, in every command?"""
+"""Is an option stated once: does its field make the option, default, range and value in every command?"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Inner:
 class Toy:
     """An option of each kind."""
 
-    places: Annotated[tuple[Path, ...], Choice(None, "Places.", argument=True)]
+    paths: Annotated[tuple[Path, ...], Choice(None, "Places.", argument=True)]
     width: Annotated[int, Choice(None, "Width.", low=1, high=9)] = 3
     many: Annotated[tuple[float, ...], Choice(None, "Numbers.", flags="--number")] = (0.5,)
     size: Annotated[int | None, Choice(None, "Size.", shown="7", read=lambda t: None if t == "all" else int(t))] = 7
@@ -55,8 +55,8 @@ class Toy:
 USUAL = Toy((Path("a"),))
 
 
-def parsed(words: str, function: Any) -> dict[str, Any]:
-    """What a function is called with."""
+def parse(words: str, function: Any) -> dict[str, Any]:
+    """Return what a function is called with."""
     form, called = Form(function, {}), list[dict[str, Any]]()
 
     class Run:
@@ -91,14 +91,14 @@ def parsed(words: str, function: Any) -> dict[str, Any]:
 def test_a_field_is_an_option_and_its_value(words: str, changes: dict[str, Any]) -> None:
     def run(toy: Toy) -> None: ...
 
-    assert parsed(f"a {words}", run) == {"toy": replace(USUAL, **changes)}
+    assert parse(f"a {words}", run) == {"toy": replace(USUAL, **changes)}
 
 
 def test_the_defaults_of_a_command_are_those_of_its_instance_and_only_some_fields_are_its_options() -> None:
     def run(toy: Annotated[Inner, Only("way", panel="Others")] = Inner("far"), width: Annotated[
         int, Choice(None, "Width.")] = 2) -> None: ...  # fmt: skip
 
-    assert parsed("", run) == {"toy": Inner("far"), "width": 2}
+    assert parse("", run) == {"toy": Inner("far"), "width": 2}
     (way, _) = Form(run, {}).parameters
     assert way.annotation.__metadata__[0].rich_help_panel == "Others"
 
@@ -106,7 +106,7 @@ def test_the_defaults_of_a_command_are_those_of_its_instance_and_only_some_field
 def test_what_was_typed_alone_is_a_mapping() -> None:
     def run(choices: Annotated[dict[str, Any], Typed(Inner)]) -> None: ...
 
-    assert parsed("", run) == {"choices": {}}
+    assert parse("", run) == {"choices": {}}
 
 
 def test_a_value_out_of_range_is_refused_from_python_in_the_words_that_are_typed() -> None:

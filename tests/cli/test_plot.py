@@ -15,7 +15,7 @@ PICTURES = [declared.name for declared in declarations("pictures")]
 
 @pytest.fixture
 def field_file() -> str:
-    """What `diagram --format csv` prints."""
+    """Write what `diagram --format csv` prints."""
     printed = lossscope("diagram", "--triplet", "cir", "--points", "11", "--format", "csv", "--quiet")
     assert printed.exit_code == 0, printed.stderr
     Path("field.csv").write_text(printed.stdout, encoding="utf-8")
@@ -57,7 +57,7 @@ def test_damaged_files_are_refused() -> None:
 
 
 def test_rows_of_which_nothing_can_be_made_are_an_error_with_the_file() -> None:
-    """The message named the columns that there must be, but not the file."""
+    """The message named the missing columns, but not the file."""
     Path("rows.csv").write_text("label,mean\na,1\n", encoding="utf-8")
     result = lossscope("plot", "weight_mass", "rows.csv")
     assert result.exit_code == 1 and "rows.csv must be rows of numbers" in result.output

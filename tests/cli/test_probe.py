@@ -46,10 +46,14 @@ def test_every_probe_has_a_command_of_its_own_and_takes_no_name_away() -> None:
 @each("name", PROBES)
 def test_the_options_of_a_command_are_the_fields_of_the_probe(name: str) -> None:
     shared = {parameter.name for parameter in COMMANDS["cocos"].params}
-    own = {p.name: p.default for p in COMMANDS[name].params if p.name not in shared - {"eps", "convention", "unit"}}
+    defaults = {
+        p.name: p.default for p in COMMANDS[name].params if p.name not in shared - {"eps", "convention", "unit"}
+    }
     probe = load("probes", name)
     expected = {field.name: field.default for field in fields(probe)}
-    assert own == {name: default for name, default in expected.items() if name != "audit"}  # an option of all sweeps
+    assert defaults == {
+        name: default for name, default in expected.items() if name != "audit"
+    }  # an option of all sweeps
     assert not expected.keys() & (shared - {"eps", "convention", "curve", "unit", "audit"})
 
 
@@ -214,8 +218,8 @@ class Clock:
         return self.now
 
 
-def written(capsys: pytest.CaptureFixture[str], *reports: tuple[float, int, int]) -> list[str]:
-    """The lines that reports (seconds, done, of) lead to, each written at once."""
+def print_reports(capsys: pytest.CaptureFixture[str], *reports: tuple[float, int, int]) -> list[str]:
+    """Return the lines that reports (seconds, done, of) print, each written at once."""
     clock = Clock()
     report = progress_lines(0, clock)
     for clock.now, done, total in reports:
@@ -224,16 +228,16 @@ def written(capsys: pytest.CaptureFixture[str], *reports: tuple[float, int, int]
 
 
 def test_the_rate_counts_only_work_that_was_done_in_this_run(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = written(capsys, (0, 1000, 1100), (10, 1020, 1100), (100, 1100, 1100))
+    lines = print_reports(capsys, (0, 1000, 1100), (10, 1020, 1100), (100, 1100, 1100))
     assert lines == ["batches 1000/1100", "batches 1020/1100, 2/s, 0:00:40 left", "batches 1100/1100, 1/s"]
 
 
 def test_slow_work_is_shown_in_seconds_each(capsys: pytest.CaptureFixture[str]) -> None:
-    assert written(capsys, (0, 0, 10), (20, 2, 10))[-1] == "batches 2/10, 10 s each, 0:01:20 left"
+    assert print_reports(capsys, (0, 0, 10), (20, 2, 10))[-1] == "batches 2/10, 10 s each, 0:01:20 left"
 
 
 def test_another_run_under_the_same_name_begins_anew(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = written(capsys, (0, 0, 100), (10, 100, 100), (20, 50, 100), (30, 60, 100))
+    lines = print_reports(capsys, (0, 0, 100), (10, 100, 100), (20, 50, 100), (30, 60, 100))
     assert lines[2:] == ["batches 50/100", "batches 60/100, 1/s, 0:00:40 left"]
 
 
@@ -266,8 +270,8 @@ def trained_with(source: Path, objective: str, path: Path) -> Path:
 
 def test_sources_that_were_trained_apart_are_counted_in_one_unit(tiny_checkpoint: Path, tmp_path: Path) -> None:
     a, b, c = (
-        trained_with(tiny_checkpoint, spec, tmp_path / f"{place}.pt")
-        for place, spec in enumerate(("ntxent:tau=0.05", "ntxent:tau=0.1", "supcon:tau=0.05"))
+        trained_with(tiny_checkpoint, spec, tmp_path / f"{number}.pt")
+        for number, spec in enumerate(("ntxent:tau=0.05", "ntxent:tau=0.1", "supcon:tau=0.05"))
     )
     line = ("--split", "val", "--batch-size", "16", "--sampling", "pairs", "--interval", "none")
     for sources, unit in (((a,), "paper"), ((a, b), "paper"), ((a, c), "relative")):

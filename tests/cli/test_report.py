@@ -1,4 +1,4 @@
-"""From the command line: a page from studies and runs; what cannot be reported is an error, and writes nothing."""
+"""Does `lossscope report` write a page from studies and runs, and nothing where it refuses?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("blank_pictures")
 
 @pytest.fixture(autouse=True)
 def _files(tmp_path: Path, tiny_study: Path, tiny_run: Path) -> None:
-    """A finished study, and a run folder that was not evaluated."""
+    """Copy a finished study, and a run folder without an evaluation."""
     shutil.copytree(tiny_study, tmp_path / "study")
     shutil.copytree(tiny_run, tmp_path / "alone")
 
@@ -88,7 +88,7 @@ def test_quiet_says_the_page_alone() -> None:
 
 
 def test_every_picture_and_table_of_a_report_can_be_made_of_its_numbers(tiny_report: Path) -> None:
-    """`plot --help` and `table --help` promised csv/, of whose files none worked."""
+    """`plot --help` and `table --help` promised csv/, but none of its files worked."""
     shutil.copytree(tiny_report.parent, "report")
     listing = json.loads(Path("report/index.json").read_text(encoding="utf-8"))
     written = {path.stem for path in Path("report/numbers").iterdir()}

@@ -21,9 +21,9 @@ def shard_folder(tmp_path: Path) -> Path:
     folder.mkdir()
     images = random.normal(size=(200, 8)).astype(np.float32)
     for number in (0, 1):
-        own = images[number * 100 : number * 100 + 100]
-        np.save(folder / f"images-{number}.npy", own)
-        np.save(folder / f"captions-{number}.npy", own + random.normal(size=own.shape).astype(np.float32))
+        rows = images[number * 100 : number * 100 + 100]
+        np.save(folder / f"images-{number}.npy", rows)
+        np.save(folder / f"captions-{number}.npy", rows + random.normal(size=rows.shape).astype(np.float32))
     return folder
 
 

@@ -20,7 +20,7 @@ LINE = "--objective ntxent --batch-size 8"
 
 @pytest.fixture
 def texts(dump: Path) -> Path:
-    """The same dump, with the texts of its captions and the names of its images."""
+    """Write the same dump with the texts of its captions and the names of its images."""
     arrays = dict(np.load(dump))
     names = [f"photo{row}.jpg" for row in range(12)]
     captions = [f"caption {row} that\nis longer than the others, word by word" for row in range(24)]
@@ -117,9 +117,9 @@ def test_out_has_the_rows_of_all_queries(texts: Path) -> None:
     shown = [of for of in listed if of["objective"].startswith("ntxent")]
     softmax = rows[rows["objective"].str.startswith("ntxent")]
     for of in shown:
-        own = softmax[softmax["direction"] == of["direction"]]
-        assert own["weight"].max() == pytest.approx(of["most"][0]["weight"], rel=1e-12)
-        assert own["weight"].min() == pytest.approx(of["least"][0]["weight"], rel=1e-12)
+        direction_rows = softmax[softmax["direction"] == of["direction"]]
+        assert direction_rows["weight"].max() == pytest.approx(of["most"][0]["weight"], rel=1e-12)
+        assert direction_rows["weight"].min() == pytest.approx(of["least"][0]["weight"], rel=1e-12)
     before = Path("frame/heaviest_negatives.csv").read_bytes()
     assert lossscope(f"cocos texts.npz {LINE} --objective triplet --show 1 --out frame").exit_code == 0
     assert Path("frame/heaviest_negatives.csv").read_bytes() == before

@@ -1,4 +1,4 @@
-"""What is said of options that a source cannot use, and of sources that are not what a command reads."""
+"""Does a message name options that a source cannot use, and sources that a command does not read?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the start of a command import, and is Ctrl-C in the midst of it no traceback?"""
+"""Does a command import only what it needs, and is Ctrl-C during the imports no traceback?"""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NOT_NEEDED = (
     "scipy.stats", "scipy.sparse", "scipy.optimize", "matplotlib", "seaborn", "plotly", "pyarrow.parquet", "fsspec",
     "sklearn", "skimage", "nltk", "jinja2", "transformers", "sympy", "networkx", "torch._dynamo", "torch._inductor",
 )  # fmt: skip
-"""Modules that take long, which no common command imports; of pyarrow pandas imports the main part itself."""
+"""Slow modules that no common command may import; pandas itself imports the main part of pyarrow."""
 FOREIGN = (
     "lossscope.io.pickles.unpickler", "lossscope.io.pickles.legacy_torch", "lossscope.io.pickles.torchscript",
     "lossscope.encoders.released.containers", "lossscope.sources.checkpoints.conversion", "lossscope.sources._released",
     "lossscope.sources._dump_split", "lossscope.sources._shards", "lossscope.core.vector_shards",
     "lossscope.text.subwords", "lossscope.text.vocabulary_files",
 )  # fmt: skip
-"""Readers of what others wrote, which a checkpoint of our own needs none of."""
+"""Readers of other programs' files, which a checkpoint of lossscope does not need."""
 COMMON = (
     "cocos tiny", "probe tiny", "probe similarity tiny", "eval tiny", "doctor tiny",
     "diff tiny tiny --b-objective triplet", "check ntxent", "list probes",
@@ -46,7 +46,7 @@ print([name for name in sys.argv[1].split() if name in sys.modules])
 
 
 def test_common_commands_import_nothing_that_they_do_not_use() -> None:
-    """One process runs them all, so that what none of them may import is not there at the end."""
+    """One process runs all commands; the modules that none may import are missing at the end."""
     command = [sys.executable, "-P", "-c", RUN, " ".join((*NOT_NEEDED, *FOREIGN)), *COMMON]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -61,7 +61,7 @@ def test_the_command_that_is_typed_is_built_alone_and_is_the_same(words: str) ->
         return
     built = get_command(app_of([words, "--help"])).commands  # type: ignore[attr-defined]
     assert list(built) == [words]
-    assert [one.opts for one in built[words].params] == [one.opts for one in whole.params]
+    assert [parameter.opts for parameter in built[words].params] == [parameter.opts for parameter in whole.params]
 
 
 @each("words", [["--version"], ["no-such-command"], ["data", "lint"], ["--version", "--help"]])
@@ -117,7 +117,7 @@ def test_to_import_the_library_freezes_nothing() -> None:
 
 @pytest.mark.parametrize("module", ["lossscope_cli._start", "typer", "lossscope_cli.listing"])
 def test_ctrl_c_at_the_start_is_no_traceback(module: str) -> None:
-    """After one of the modules that are imported; before the first of them Python itself is not ready."""
+    """The interrupt comes after one of the imported modules; before the first, Python itself is not ready."""
     command = [sys.executable, "-P", "-X", "importtime", "-m", "lossscope_cli", "list", "objectives"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert process.stderr is not None
@@ -160,7 +160,7 @@ lossscope_cli.main()
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
-    """Run code in which Ctrl-C interrupts, also where a shell in the background has it ignored."""
+    """Run code that Ctrl-C interrupts, also where a background shell ignores it."""
     code = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{code}"
     return subprocess.run([sys.executable, "-P", "-c", code], check=False, capture_output=True, text=True)
 

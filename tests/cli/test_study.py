@@ -20,14 +20,14 @@ from tests.farm import warm_jobs
 
 @pytest.fixture(autouse=True)
 def _files(tmp_path: Path, tiny_study: Path) -> None:
-    """tiny.toml, and its finished study in runs/tiny, where it is looked for."""
+    """Copy tiny.toml, and its finished study to runs/tiny, where commands find it."""
     shutil.copytree(tiny_study, tmp_path / "runs" / "tiny")
     shutil.copy(tiny_study.parent / "tiny.toml", tmp_path)
 
 
-def fail(place: int = -1) -> str:
-    """Make one run a failed one; return its key."""
-    folder = sorted(Path("runs/tiny/runs").iterdir())[place]
+def fail(index: int = -1) -> str:
+    """Make a run fail; return its key."""
+    folder = sorted(Path("runs/tiny/runs").iterdir())[index]
     (folder / "status.json").write_text('{"status": "failed", "reason": "no memory left"}', encoding="utf-8")
     return folder.name
 
@@ -51,7 +51,7 @@ def test_failed_runs_are_run_again_with_retry_failed() -> None:
         result = lossscope("study run tiny.toml --device cpu --retry-failed")
     assert result.exit_code == 0, result.stderr
     assert f"4/4 {key}: rsum" in result.stderr
-    assert {one.status for one in Study.open(Path("runs/tiny")).statuses()} == {"done"}
+    assert {run.status for run in Study.open(Path("runs/tiny")).statuses()} == {"done"}
 
 
 def test_the_cost_is_printed_and_nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_the_cost_is_printed_and_nothing_is_run(monkeypatch: pytest.MonkeyPatch)
     result = lossscope("study run tiny.toml --dry-run --device cpu")
     assert result.exit_code == 0, result.stderr
     assert "2 runs left of 6" in result.stdout and "runs that are done" in result.stdout
-    assert [one.status for one in Study.open(Path("runs/tiny")).statuses()].count("waiting") == 2
+    assert [run.status for run in Study.open(Path("runs/tiny")).statuses()].count("waiting") == 2
 
 
 def test_status_is_json_csv_or_a_table() -> None:
@@ -72,12 +72,12 @@ def test_status_is_json_csv_or_a_table() -> None:
         "run", "data", "encoder", "objective_label", "seed", "status", "rsum", "seconds", "reason", "findings",
     }  # fmt: skip
     rsum = read_runs([Path("runs/tiny")]).rows.query("statistic == 'rsum'").set_index("run")["mean"]
-    rsums = {one["run"]: one["rsum"] for one in report["runs"] if one["status"] == "done"}
+    rsums = {run["run"]: run["rsum"] for run in report["runs"] if run["status"] == "done"}
     assert rsums == pytest.approx(rsum.to_dict())
-    (failed,) = [one for one in report["runs"] if one["status"] == "failed"]
+    (failed,) = [run for run in report["runs"] if run["status"] == "failed"]
     assert (failed["run"], failed["reason"], failed["rsum"]) == (key, "no memory left", None)
     frame = pd.read_csv(io.StringIO(lossscope("study status runs/tiny --format csv").stdout))
-    assert frame["run"].tolist() == [one["run"] for one in report["runs"]]
+    assert frame["run"].tolist() == [run["run"] for run in report["runs"]]
     text = lossscope("study status runs/tiny").stdout
     assert "4 runs: 3 done, 1 failed." in text and "no memory left" in text
 
@@ -96,8 +96,8 @@ def test_status_says_which_runs_are_ill_and_which_were_not_examined() -> None:
     write_manifest(findings_file(third), findings(("error", "no-learning")))
     findings_file(fourth).unlink(missing_ok=True)
     report = json.loads(lossscope("study status tiny.toml --format json").stdout)
-    of_run = {one["run"]: one["findings"] for one in report["runs"]}
-    keys = [one.parent.name for one in (first, second, third, fourth)]
+    of_run = {run["run"]: run["findings"] for run in report["runs"]}
+    keys = [file.parent.name for file in (first, second, third, fourth)]
     assert [of_run[key] for key in keys] == [["error:no-learning", "warning:hubness"], [], ["error:no-learning"], None]
     frame = pd.read_csv(io.StringIO(lossscope("study status tiny.toml --format csv").stdout)).set_index("run")
     assert frame.loc[keys[0], "findings"] == "error:no-learning warning:hubness"
@@ -126,9 +126,9 @@ def test_a_damaged_list_of_findings_is_named_and_status_shows_the_rest() -> None
     for format in ("table", "json", "csv"):
         result = lossscope(f"study status tiny.toml --format {format}")
         assert result.exit_code == 0 and f"{key.name}: " in result.stderr and "findings.json" in result.stderr
-        assert all(one.name in result.stdout for one in (key, *others))
+        assert all(folder.name in result.stdout for folder in (key, *others))
     frame = pd.read_csv(io.StringIO(result.stdout)).set_index("run")
-    assert (frame["findings"] == "unreadable").to_dict() == {one.name: one == key for one in (key, *others)}
+    assert (frame["findings"] == "unreadable").to_dict() == {folder.name: folder == key for folder in (key, *others)}
 
 
 def _run_folders() -> list[Path]:
@@ -147,8 +147,8 @@ def test_tables_are_those_of_the_rows() -> None:
 
 
 def test_a_study_of_which_nothing_is_done_has_no_table() -> None:
-    for place in range(4):
-        fail(place)
+    for index in range(4):
+        fail(index)
     result = lossscope("study table tiny.toml")
     assert result.exit_code == 1 and result.stdout == ""
     assert "at least one run must be done; got" in message(result) and "no memory left" in message(result)

@@ -1,4 +1,4 @@
-"""From the command line: what can a number of seeds or images show, by the runs of a study?"""
+"""Does `lossscope study power` tell what a number of seeds or images can show?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.tiny import STUDY_OF_ONE_RUN, run_study
 
 @pytest.fixture(autouse=True)
 def _files(tmp_path: Path, tiny_study: Path) -> None:
-    """tiny.toml, and its finished study of two losses and two seeds in runs/tiny."""
+    """Copy tiny.toml, and its finished study of two losses and two seeds to runs/tiny."""
     shutil.copytree(tiny_study, tmp_path / "runs" / "tiny")
     shutil.copy(tiny_study.parent / "tiny.toml", tmp_path)
 

@@ -55,8 +55,8 @@ def _dumps(tmp_path: Path) -> None:
     np.savez("set.npz", embeddings=random.normal(size=(40, WIDTH)), labels=np.arange(40) % 8)
 
 
-def expected(source: str, changes: dict[str, Any], **request: Any) -> pd.DataFrame:
-    """The rows of the library."""
+def library_rows(source: str, changes: dict[str, Any], **request: Any) -> pd.DataFrame:
+    """Return the rows of the library."""
     options = {"objectives": ("ntxent",), "probes": COCOS, "batch_size": 8, **changes}
     embedded = load(source, **request)
     guide = load("guide.npz") if "gist" in options.get("masks", ()) else None
@@ -92,7 +92,7 @@ def test_rows_are_those_of_the_library(
     source: str, options: str, changes: dict[str, Any], directions: set[str], sampling: str
 ) -> None:
     rows = rows_of(typed(options, source))
-    require_equal(rows, expected(source, changes))
+    require_equal(rows, library_rows(source, changes))
     assert set(rows["direction"]) == directions and set(rows["sampling"]) == {sampling}
 
 
@@ -104,9 +104,9 @@ CHANGES: list[dict[str, Any]] = [
 
 
 def test_every_option_changes_the_numbers() -> None:
-    plain = expected("pairs.npz", {})["mean"]
+    plain = library_rows("pairs.npz", {})["mean"]
     for changes in CHANGES:
-        means = expected("pairs.npz", changes)["mean"]
+        means = library_rows("pairs.npz", changes)["mean"]
         assert len(means) != len(plain) or not np.array_equal(means, plain, equal_nan=True), changes
 
 
@@ -121,7 +121,7 @@ def test_prefixes_are_sources_of_their_own() -> None:
 
 def test_sides_are_called_as_typed() -> None:
     rows = rows_of(typed("--sides user/item", "bare.npz"))
-    require_equal(rows, expected("bare.npz", {}, sides="user/item"))
+    require_equal(rows, library_rows("bare.npz", {}, sides="user/item"))
     assert set(rows["direction"]) == {"u2i", "i2u"} and set(rows["sides"]) == {"user/item"}
     assert set(rows_of(typed("--sides product", "set.npz"))["sides"]) == {"product"}
 
@@ -174,7 +174,7 @@ def test_a_frame_states_rules_in_full_and_what_the_guide_was() -> None:
     ("dims", "folders"), [("2", ["frame"]), ("2,full", ["frame/dims-2", "frame/dims-full"])], ids=["one", "two"]
 )
 def test_every_prefix_has_a_frame(dims: str, folders: list[str]) -> None:
-    """That of a single prefix was called dims-full."""
+    """The frame of a single prefix was called dims-full."""
     assert lossscope(f"{typed(f'--dims {dims}')} --out frame").exit_code == 0
     assert sorted(str(file.parent) for file in Path().glob("**/manifest.json")) == folders
     assert command_of(folders[0])["origin"].endswith("-2")

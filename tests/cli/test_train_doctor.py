@@ -43,7 +43,7 @@ def test_a_siglip_bias_far_from_the_prior_is_found_and_stops_on_a_warning() -> N
     assert "Doctor: step 0: warning siglip-start begins" in watched.stderr
     steps = len(Path("watched/trajectory.csv").read_text(encoding="utf-8").splitlines()) - 1
     assert watched.stderr.count(f"Doctor: not examined in {steps} steps: ") == 1
-    (event,) = [one for one in Run(Path("watched")).events() if one["event"] == "finding"]
+    (event,) = [recorded for recorded in Run(Path("watched")).events() if recorded["event"] == "finding"]
     assert event["id"] == "siglip-start" and event["kind"] == "begins" and event["severity"] == "warning"
     assert Path("watched/trajectory.csv").read_bytes() == Path("plain/trajectory.csv").read_bytes()
     (folder,) = Path("watched/recorder").iterdir()
@@ -53,7 +53,7 @@ def test_a_siglip_bias_far_from_the_prior_is_found_and_stops_on_a_warning() -> N
 
     accumulator = EventAccumulator("watched.tb")
     accumulator.Reload()
-    assert [one.value for one in accumulator.Scalars("doctor/siglip-start")] == [1.0]
+    assert [scalar.value for scalar in accumulator.Scalars("doctor/siglip-start")] == [1.0]
 
     stopped = run(*choices, "--out", "stopped", "--doctor", "--stop-on", "warning")
     assert stopped.exit_code == 3

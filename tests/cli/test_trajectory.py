@@ -27,7 +27,7 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run() -> str:
-    """A run of a study, in a folder of the name that all of them have, whose first epoch is a warm-up."""
+    """Write a run of a study, in a folder named as all of them are; its first epoch is a warm-up."""
     folder = Path("runs/scenes--vse--triplet-sh--seed0/run")
     folder.mkdir(parents=True)
     (folder / "metrics.csv").write_text(EPOCHS, encoding="utf-8")
@@ -37,7 +37,7 @@ def run() -> str:
 
 
 def test_the_table_has_dashes_few_decimals_and_the_warmup(run: str) -> None:
-    """It printed NaN, four digits of everything, and no warm-up."""
+    """The table printed NaN, four digits of everything, and no warm-up."""
     result = lossscope("trajectory", run, "--quiet")
     assert result.exit_code == 0, result.stderr
     lines = [line.split() for line in result.stdout.splitlines()]
@@ -71,7 +71,7 @@ def test_two_runs_have_their_names_and_a_run_without_warmup_no_note() -> None:
 
 
 def test_rows_with_the_bare_name_of_a_score_are_titled_by_it() -> None:
-    """They were titled rsum, with one decimal."""
+    """The rows were titled rsum, with one decimal."""
     rows = [{"run": "a", "epoch": 0, "loss": 1.0, "nDCG@10": 0.4567, "pos_mean": 0.1, "neg_mean": 0.2}]
     table = trajectory.build(pd.DataFrame(rows))
     text = table.to_text(80)

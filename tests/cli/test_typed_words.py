@@ -28,19 +28,19 @@ Arguments = dict[str, Any]
 Called = Callable[[str, str], Arguments]
 
 
-def counted(eps: float = 0.01, convention: str = "corrected", unit: str = "", curve: str = "false") -> str:
+def cocos_spec(eps: float = 0.01, convention: str = "corrected", unit: str = "", curve: str = "false") -> str:
     return f"cocos:eps={eps},convention={convention},curve={curve}{f',unit={unit}' if unit else ''}"
 
 
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> Called:
-    """`called("module:function", words)`: the arguments that a command line calls a function with, once."""
+    """Return `called("module:function", words)`, which returns the arguments of the one call of a command line."""
 
     def call(target: str, words: str) -> Arguments:
         module, _, path = target.partition(":")
         owner, _, name = path.rpartition(".")
-        place = getattr(import_module(module), owner) if owner else import_module(module)
-        signature, calls = inspect.signature(getattr(place, name)), list[Arguments]()
+        holder = getattr(import_module(module), owner) if owner else import_module(module)
+        signature, calls = inspect.signature(getattr(holder, name)), list[Arguments]()
 
         def record(*positional: Any, **named: Any) -> None:
             bound = signature.bind(*positional, **named)
@@ -49,7 +49,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Called:
             raise typer.Exit
 
         with monkeypatch.context() as patch:
-            patch.setattr(place, name, record)
+            patch.setattr(holder, name, record)
             result = lossscope(*words) if isinstance(words, tuple) else lossscope(words)
         assert result.exit_code == 0 and len(calls) == 1, result.output
         return calls[0]
@@ -77,7 +77,7 @@ SUPCON = "supcon:tau=0.1,form=out"
 PAIRS, SET, IMAGES, SHARDS = "pairs.npz", "set.npz", "images.npz", "shards"
 MINED = "pairs, mined negatives"
 SWEEPS: list[tuple[str, str, Arguments, str]] = [
-    # source, what is typed, what is other than usual in the sweep, and how its rows say that batches were made
+    # source, typed words, changed fields of the sweep, and the sampling that its rows state
     (PAIRS, "", {}, MINED),
     (PAIRS, "--negatives own", {"negatives": "own"}, "pairs, own mined negatives"),
     (PAIRS, "--negatives none", {"negatives": "none"}, "pairs, no mined negatives"),
@@ -121,11 +121,11 @@ SWEEPS: list[tuple[str, str, Arguments, str]] = [
     (IMAGES, "--interval 90%", {"interval": 0.9}, "pairs"),
     (IMAGES, "--interval none", {"interval": None}, "pairs"),
     (IMAGES, "--interval-groups 10", {"interval_groups": 10}, "pairs"),
-    (IMAGES, "--eps 0.1 --eps 0.2", {"probes": (counted(0.1), counted(0.2))}, "pairs"),
-    (IMAGES, "--eps 0.0123456789 --eps 0.0123456789", {"probes": (counted(0.0123456789),)}, "pairs"),
-    (IMAGES, "--unit relative", {"probes": (counted(unit="relative"),)}, "pairs"),
-    (IMAGES, "--convention text", {"probes": (counted(convention="text"),)}, "pairs"),
-    (IMAGES, "--curve a.csv", {"probes": (counted(curve="true"),)}, "pairs"),
+    (IMAGES, "--eps 0.1 --eps 0.2", {"probes": (cocos_spec(0.1), cocos_spec(0.2))}, "pairs"),
+    (IMAGES, "--eps 0.0123456789 --eps 0.0123456789", {"probes": (cocos_spec(0.0123456789),)}, "pairs"),
+    (IMAGES, "--unit relative", {"probes": (cocos_spec(unit="relative"),)}, "pairs"),
+    (IMAGES, "--convention text", {"probes": (cocos_spec(convention="text"),)}, "pairs"),
+    (IMAGES, "--curve a.csv", {"probes": (cocos_spec(curve="true"),)}, "pairs"),
     (
         IMAGES, "--objective ntxent:tau=0.1..0.3/3",
         {"objectives": ("ntxent:tau=0.1", "ntxent:tau=0.2", "ntxent:tau=0.3")}, "pairs",
@@ -140,7 +140,7 @@ SWEEPS: list[tuple[str, str, Arguments, str]] = [
 
 @each("source, options, changes, sampling", SWEEPS)
 def test_options_of_a_sweep(source: str, options: str, changes: Arguments, sampling: str, called: Called) -> None:
-    usual = Sweep(("ntxent:tau=0.1",), (counted(),))
+    usual = Sweep(("ntxent:tau=0.1",), (cocos_spec(),))
     objective = "" if "--objective" in options else "--objective ntxent"
     arguments = called("lossscope.engine.sweep:Sweep.run", f"cocos {source} {objective} {options}")
     assert arguments["self"] == replace(usual, **changes)
@@ -154,7 +154,7 @@ def test_options_of_a_sweep(source: str, options: str, changes: Arguments, sampl
 @each(
     "words, probes",
     [
-        ("probe images.npz --probes similarity --probes cocos:eps=0.1", ("similarity", counted(0.1))),
+        ("probe images.npz --probes similarity --probes cocos:eps=0.1", ("similarity", cocos_spec(0.1))),
         ("weight-mass images.npz --eps 0.2", ("weight_mass:eps=0.2,convention=corrected",)),
         ("false-negatives images.npz --near 0.5", ("false_negatives:near=0.5",)),
     ],
@@ -172,7 +172,7 @@ def test_probes_of_a_sweep(words: str, probes: tuple[str, ...], called: Called) 
 def test_batches_are_as_a_run_was_trained_unless_options_say_otherwise(
     words: str, masks: tuple[str, ...], negatives: str, tiny_run: Path, called: Called
 ) -> None:
-    """A run that was trained with a rule was a traceback once, which only damaged files showed."""
+    """A run trained with a rule raised a traceback once; only damaged files showed it."""
     base = Checkpoint.load(tiny_run / "best.pt")
     trained = {**base.training, "mask": "same_item;above:margin=0.1", "negatives": "none"}
     Checkpoint(**{**vars(base), "training": trained}).save("trained.pt")
@@ -233,7 +233,7 @@ def test_how_a_source_is_opened(line: str, split: str, options: str, changes: Ar
 
 
 def typed_value(field: str, value: Any) -> tuple[str, Any]:
-    """Return what is typed for another value of a choice, and the value."""
+    """Return the typed text of another value of a choice, and the value."""
     others: Arguments = {
         "data": "passages", "encoder": "vsepp:dim=8", "objective": "triplet", "reduction": "sum", "sampling": "images",
         "same_image": "mask", "negatives": "own", "mask": "same-item;above", "precision": "bf16", "init": "best.pt",

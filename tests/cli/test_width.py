@@ -52,7 +52,7 @@ def clip(S, tau=0.07, symmetric=True):
 
 @pytest.fixture(autouse=True)
 def _sources(tiny_checkpoint: Path) -> None:
-    """A checkpoint, two dumps of pairs, and a loss."""
+    """Write a checkpoint, two dumps of pairs, and a loss."""
     shutil.copy(tiny_checkpoint, "best.pt")
     Path("own.py").write_text(OWN, encoding="utf-8")
     rng = np.random.default_rng(0)

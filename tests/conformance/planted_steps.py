@@ -1,4 +1,4 @@
-"""Steps of trainers: sound ones, and twelve with a bug that was found in a released library, written anew.
+"""Steps of trainers: sound ones, and twelve that repeat a bug of a released library, written anew.
 
 Each bug names the thread it is from and the check that must find it: FOUND_BY.
 """
@@ -16,17 +16,17 @@ TAU = 0.05
 
 
 def gather(x: Tensor) -> Tensor:
-    """Rows of all processes, with gradient."""
+    """Return the rows of all processes, with gradient."""
     return process_group().gather_rows(x)
 
 
 def gather_constants(x: Tensor) -> Tensor:
-    """Rows of all processes, without gradient."""
+    """Return the rows of all processes, without gradient."""
     return torch.cat(list(process_group().stack(x)))
 
 
 def gather_own(x: Tensor) -> Tensor:
-    """Rows of all processes; one's own have their gradient."""
+    """Return the rows of all processes; the rows of this process keep their gradient."""
     parts = list(process_group().stack(x))
     parts[dist.get_rank()] = x
     return torch.cat(parts)
@@ -38,7 +38,7 @@ def unit(*sides: Tensor) -> tuple[Tensor, ...]:
 
 
 def labels(queries: Tensor) -> Tensor:
-    """The columns of this process's positives among gathered candidates."""
+    """Return the columns of this process's positives among gathered candidates."""
     return torch.arange(len(queries), device=queries.device) + dist.get_rank() * len(queries)
 
 
@@ -46,7 +46,7 @@ def labels(queries: Tensor) -> Tensor:
 
 
 def local_loss(queries, candidates, negatives=None):
-    """Each process the loss of its own queries, all candidates with gradient."""
+    """Each process takes the loss of its own queries; all candidates have a gradient."""
     q, c = unit(queries, candidates)
     everything = gather(c)
     if negatives is not None:
@@ -77,7 +77,7 @@ def own_process(queries, candidates, negatives=None):
 
 
 def triplet(queries, candidates, negatives=None):
-    """Hinge of all negatives in the batch, and of the query's own mined ones."""
+    """Hinge of all negatives in the batch, and of the query's mined negatives."""
     q, c = unit(queries, candidates)
     S = q @ gather(c).T
     positive = S.gather(1, labels(q)[:, None])
@@ -96,12 +96,12 @@ def sigmoid(queries, candidates):
 
 
 def masked(queries, candidates, negatives):
-    """In-batch negatives above the positive are dropped, the query's own mined ones are kept."""
+    """In-batch negatives above the positive are dropped; the query's mined negatives stay."""
     q, c, n = unit(queries, candidates, negatives)
-    S, own = q @ c.T, torch.einsum("bd,bkd->bk", q, n)
+    S, mined = q @ c.T, torch.einsum("bd,bkd->bk", q, n)
     positive = S.diagonal()[:, None]
     S = S.masked_fill(positive + 0.1 < S, -torch.inf)
-    return F.cross_entropy(torch.cat([S, own], 1) / TAU, torch.arange(len(q), device=q.device))
+    return F.cross_entropy(torch.cat([S, mined], 1) / TAU, torch.arange(len(q), device=q.device))
 
 
 def cached(queries, candidates, chunk_size=None):
@@ -124,21 +124,21 @@ def accumulated(queries, candidates, micro_batches=1):
 
 
 def constants(queries, candidates):
-    """open_clip issue 616: own queries against candidates of which only one's own have a gradient."""
+    """open_clip issue 616: own queries against all candidates; only the process's own candidates have a gradient."""
     q, c = unit(queries, candidates)
     everything = gather_own(c)
     return F.cross_entropy(q @ everything.T / TAU, labels(q))
 
 
 def all_constant(queries, candidates):
-    """SLIP issue 31: both sides are gathered without gradient, one's own rows too, on one process as on many."""
+    """SLIP issue 31: both sides are gathered without gradient, own rows too, on one process as on many."""
     q, c = unit(queries, candidates)
     S, T = q @ gather_constants(c).T / TAU, c @ gather_constants(q).T / TAU
     return (F.cross_entropy(S, labels(q)) + F.cross_entropy(T, labels(q))) / 2
 
 
 def one_nth(queries, candidates):
-    """lightly issue 1977, DeCLUTR PR 212: the whole loss in every process, only one's own rows with gradient."""
+    """lightly issue 1977, DeCLUTR PR 212: the whole loss in every process; only own rows have a gradient."""
     q, c = (gather_own(x) for x in unit(queries, candidates))
     return F.cross_entropy(q @ c.T / TAU, torch.arange(len(q), device=q.device))
 
@@ -176,14 +176,14 @@ def resampled(queries, candidates, negatives=None):
     columns = [q @ c.T]
     if negatives is not None:
         n = unit(negatives)[0]
-        own = torch.cat([c[:, None], n], 1)
-        missing = own[:, torch.randint(n.shape[1], (1,))]  # of positive and negatives but the last
+        pool = torch.cat([c[:, None], n], 1)
+        missing = pool[:, torch.randint(n.shape[1], (1,))]  # of positive and negatives but the last
         columns.append(torch.einsum("bd,bkd->bk", q, torch.cat([n, missing], 1)))
     return F.cross_entropy(torch.cat(columns, 1) / TAU, torch.arange(len(q), device=q.device))
 
 
 def mask_all(queries, candidates, negatives=None):
-    """ms-swift issue 6969: the mask for false negatives also drops the query's own mined ones."""
+    """ms-swift issue 6969: the mask for false negatives also drops the query's mined negatives."""
     q, c = unit(queries, candidates)
     S = q @ c.T
     positive = S.diagonal()[:, None]
@@ -210,7 +210,7 @@ def without_negatives(queries, candidates, negatives=None):
 
 
 def overflow(queries, candidates):
-    """A softmax written out by hand in the type of the embeddings: exp(20) is no number of fp16."""
+    """A softmax written by hand in the type of the embeddings: exp(20) overflows fp16."""
     q, c = unit(queries, candidates)
     S = (q @ gather(c).T).to(queries.dtype) / TAU
     e = S.exp()
@@ -250,7 +250,7 @@ def whole_times_processes(queries, candidates):
 
 
 def float32_inside(queries, candidates):
-    """Casts whatever it is given."""
+    """Cast all inputs to float32."""
     return local_loss(queries.float(), candidates.float())
 
 
@@ -275,15 +275,15 @@ def flat_negatives(queries, candidates, negatives):
 def one_negative(queries, candidates, negatives):
     """One mined negative a query, (b, d)."""
     q, c, n = unit(queries, candidates, negatives)
-    own = (q * n).sum(1, keepdim=True)
-    return F.cross_entropy(torch.cat([q @ c.T, own], 1) / TAU, torch.arange(len(q), device=q.device))
+    mined = (q * n).sum(1, keepdim=True)
+    return F.cross_entropy(torch.cat([q @ c.T, mined], 1) / TAU, torch.arange(len(q), device=q.device))
 
 
 # with a bug that no parameter shows
 
 
 def last_chunk_inside(queries, candidates):
-    """`last_chunk` with chunks of its own, which returns the value of its loss."""
+    """`last_chunk` that makes its own chunks and returns the value of its loss."""
     leaves = [x.detach().clone().requires_grad_() for x in (queries, candidates)]
     value = local_loss(*leaves)
     value.backward()
@@ -293,7 +293,7 @@ def last_chunk_inside(queries, candidates):
 
 
 def parts_added_up(queries, candidates):
-    """`sum_of_means` with two micro-batches of its own."""
+    """`sum_of_means` that makes its own two micro-batches."""
     return sum_of_means(queries, candidates, 2)
 
 
@@ -305,7 +305,7 @@ def interleaved_alone(queries, candidates, negatives=None):
 
 
 def positive_in_front(queries, candidates):
-    """`resampled` without a draw: the positive in a column of its own, and among the candidates once more."""
+    """`resampled` without a draw: the positive has a separate column, and is among the candidates once more."""
     q, c = unit(queries, candidates)
     S = q @ gather(c).T
     positive = S.gather(1, labels(q)[:, None])
@@ -366,26 +366,26 @@ def with_a_constant(queries, candidates):
 
 def each_with_itself(queries, candidates):
     """Queries against queries and candidates against candidates."""
-    own = torch.arange(len(queries), device=queries.device)
-    return sum(F.cross_entropy(x @ x.T / TAU, own) for x in unit(queries, candidates))
+    diagonal = torch.arange(len(queries), device=queries.device)
+    return sum(F.cross_entropy(x @ x.T / TAU, diagonal) for x in unit(queries, candidates))
 
 
 def dies(queries, candidates):
-    """Ends its process."""
+    """End the process."""
     import os
 
     os._exit(7)
 
 
 def wants_unit_vectors(queries, candidates):
-    """Refuses what is not of unit length."""
+    """Refuse vectors that are not of unit length."""
     if not torch.allclose(queries.norm(dim=1), torch.ones_like(queries[:, 0]), atol=1e-9):
         raise ValueError("queries must be normalised")
     return F.cross_entropy(queries @ gather(candidates).T / TAU, labels(queries))
 
 
 def gathers_no_queries(queries, candidates):
-    """Queries are negatives of one another, those of the own process alone: another loss on many processes."""
+    """Queries of one process are negatives of one another: a different loss on many processes."""
     q, c = unit(queries, candidates)
-    own = (q @ q.T).fill_diagonal_(-torch.inf)
-    return F.cross_entropy(torch.cat([q @ gather(c).T, own], 1) / TAU, labels(q))
+    between_queries = (q @ q.T).fill_diagonal_(-torch.inf)
+    return F.cross_entropy(torch.cat([q @ gather(c).T, between_queries], 1) / TAU, labels(q))

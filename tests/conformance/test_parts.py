@@ -1,4 +1,4 @@
-"""The parts of a check on their own: precision, rows that lost their gradient, ratios, user's steps, options."""
+"""Does each part of a check work alone: precision, rows without gradient, ratios, user's steps, options?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Steps:
     is_accumulated: bool = False
 
     def require(self) -> None:
-        """Nothing."""
+        """Require nothing."""
 
     def build(self, chunk_size: int | None = None, micro_batches: int | None = None) -> Step:
         return self.step
@@ -94,7 +94,7 @@ def half_constant(queries: Tensor, candidates: Tensor) -> Tensor:
     (nce, 12, 0, 12),
     (in_float32, 12, 0, 12),
     (drops_rows, 9, 3, 12),
-    (without_candidates, 6, 0, 6),  # a side without any gradient is one that the step keeps constant
+    (without_candidates, 6, 0, 6),  # the step keeps a side without any gradient constant
     (half_constant, 0, 0, 12),
 ])  # fmt: skip
 def test_rows_are_right_lost_or_another_part(step: Callable[..., Tensor], right: int, lost: int, total: int) -> None:
@@ -138,7 +138,7 @@ def test_a_ratio_has_a_length_and_a_cosine() -> None:
 
 
 class Scaled(nn.Module):
-    """A step of the user's own."""
+    """A step that the user wrote."""
 
     def __init__(self, scale: float = 10.0, bias: bool = False) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Twelve bugs of released trainers: each is found by the check meant for it and by no other; sound steps pass."""
+"""Does the check meant for it, and no other, find each of twelve bugs of trainers, and do sound steps pass?"""
 
 from __future__ import annotations
 

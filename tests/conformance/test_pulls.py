@@ -1,4 +1,4 @@
-"""What is read from a gradient is what the loss did with each candidate, for losses whose weights are known."""
+"""Do gradients show what the loss did with each candidate, for losses whose weights are known?"""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def softmax(trial: TrialEmbeddings, tau: float, columns: float = 0.0, copies: in
     """Return the gradient of queries: the mean of both directions' losses, candidates' times `columns`."""
     q, c = (x.clone().requires_grad_() for x in (trial.queries, trial.candidates))
     S = normalize(q) @ normalize(c).T / tau
-    own = S.diagonal()[:, None].expand(-1, copies - 1)
+    positives = S.diagonal()[:, None].expand(-1, copies - 1)
     labels = torch.arange(len(S))
-    loss = cross_entropy(torch.cat([S, own], 1), labels) + columns * cross_entropy(S.T, labels)
+    loss = cross_entropy(torch.cat([S, positives], 1), labels) + columns * cross_entropy(S.T, labels)
     (gradient,) = torch.autograd.grad(loss, q)
     return gradient
 
@@ -44,8 +44,8 @@ def test_trials_are_unit_vectors_that_are_independent(
 def test_mined_negatives_are_as_similar_as_they_should_be(hard: float, near: float) -> None:
     trial = trial_embeddings(8, 2, 0, hard)
     assert trial.negatives is not None
-    own = torch.einsum("bd,bkd->bk", trial.queries, trial.negatives)
-    assert bool(((own - near).abs() <= SPREAD).all())
+    mined = torch.einsum("bd,bkd->bk", trial.queries, trial.negatives)
+    assert bool(((mined - near).abs() <= SPREAD).all())
     positives = (trial.queries * trial.candidates).sum(1)
     assert bool(((positives - POSITIVE).abs() <= SPREAD).all())
 

@@ -1,4 +1,4 @@
-"""Losses of libraries as steps: what every entry must have, and real classes where the library is there."""
+"""Has every loss of a library what an entry needs, and do real classes run where the library is installed?"""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def loss(queries, candidates):
 """
 
 
-def failed(trainer: str, processes: int = 2, **options: object) -> set[str]:
+def failed_checks(trainer: str, processes: int = 2, **options: object) -> set[str]:
     found = check_trainer(trainer, processes, **options)  # type: ignore[arg-type]
     return {verdict.name for verdict in found if verdict.outcome == "fail"}
 
 
 def verdict(found: list[Verdict], name: str) -> Verdict:
-    return next(one for one in found if one.name == name)
+    return next(item for item in found if item.name == name)
 
 
 @pytest.mark.parametrize("name", names("trainers"))
@@ -66,7 +66,7 @@ def test_an_option_that_a_loss_does_not_have_is_refused_before_any_process() -> 
 ])  # fmt: skip
 @pytest.mark.usefixtures("stand_ins")
 def test_layouts_of_open_clip(options: str, expected: set[str]) -> None:
-    assert failed(f"open_clip{options}") == expected
+    assert failed_checks(f"open_clip{options}") == expected
 
 
 @pytest.mark.usefixtures("stand_ins")
@@ -76,7 +76,7 @@ def test_grad_cache_is_compared_with_its_loss(tmp_path: Path, monkeypatch: pytes
     found = check_trainer("grad_cache:loss=./loss.py:loss", 2)
     same = verdict(found, "cached-gradient-differs")
     assert same.outcome == "pass" and same.evidence.startswith("the same in 3 comparisons")
-    assert not [one for one in found if one.outcome == "fail"]
+    assert not [item for item in found if item.outcome == "fail"]
 
 
 ST = pytest.mark.skipif(importlib.util.find_spec("sentence_transformers") is None, reason="needs sentence-transformers")
@@ -91,7 +91,7 @@ PML = pytest.mark.skipif(importlib.util.find_spec("pytorch_metric_learning") is 
     pytest.param("pytorch_metric_learning:loss=ContrastiveLoss,one_set=true", set(), marks=PML),
 ])  # fmt: skip
 def test_released_classes(trainer: str, expected: set[str]) -> None:
-    assert failed(trainer) == expected
+    assert failed_checks(trainer) == expected
 
 
 @ST
@@ -106,7 +106,7 @@ def test_a_cached_class_is_compared_with_its_plain_one() -> None:
 @PML
 @pytest.mark.filterwarnings("ignore:DistributedLossWrapper is being used")
 def test_efficient_wrapper_with_references_has_no_positive_left() -> None:
-    """What docs/conformance.md says can be reported."""
+    """docs/conformance.md says that this can be reported."""
     found = verdict(check_trainer("pytorch_metric_learning:efficient=true", 2), "gather-without-gradient")
     assert found.evidence == "on 2 processes nothing has a gradient, though it has one on one process"
 

@@ -1,4 +1,4 @@
-"""`python -m tests.crash`: strike every command at random moments; exit 1 when anything is wrong."""
+"""`python -m tests.crash`: strike every command at random moments; exit 1 on any finding."""
 
 from __future__ import annotations
 

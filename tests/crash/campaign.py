@@ -40,7 +40,7 @@ def run_campaign(
         moments: cases of each.
         seed: of the first case of each; those after it have the next ones.
         folder: to work in.
-        at_once: commands side by side; the cases of one follow each other, in one folder.
+        at_once: commands side by side; the cases of a command follow each other, in one folder.
         faults: of the cases of each; empty: all in turn.
         on_result: called with each result.
     """
@@ -57,12 +57,12 @@ def run_campaign(
 
 
 def tally(results: Sequence[CaseResult]) -> str:
-    """Return the results as a table, a row for each command and fault, and a last one for all."""
+    """Return the results as a table: a row for each command and fault, and a last row for all."""
     rows = [("command", "fault", "tried", "struck", "same bits", "lost", "leftovers", "findings")]
     for job in JOBS:
         for fault in FAULTS:
-            own = [one for one in results if (one.job, one.fault) == (job.name, fault)]
-            rows += [(job.name, fault, *_counts(own))] if own else []
+            chosen = [result for result in results if (result.job, result.fault) == (job.name, fault)]
+            rows += [(job.name, fault, *_counts(chosen))] if chosen else []
     rows.append(("all", "", *_counts(results)))
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     return "\n".join("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows)
@@ -80,11 +80,11 @@ def describe(result: CaseResult) -> Iterator[str]:
 def _counts(results: Sequence[CaseResult]) -> tuple[str, str, str, str, str, str]:
     return (
         str(len(results)),
-        str(sum(one.struck for one in results)),
-        str(sum(one.same for one in results)),
-        str(sum(len(one.lost) for one in results)),
-        str(sum(len(one.leftovers) for one in results)),
-        str(sum(len(one.findings) for one in results)),
+        str(sum(result.struck for result in results)),
+        str(sum(result.same for result in results)),
+        str(sum(len(result.lost) for result in results)),
+        str(sum(len(result.leftovers) for result in results)),
+        str(sum(len(result.findings) for result in results)),
     )
 
 

@@ -1,4 +1,4 @@
-"""One case: a command undisturbed, the same struck by a fault, and the same again, which must end as undisturbed."""
+"""Run a command undisturbed, then struck by a fault, then again; the last run must leave what the first left."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class Baseline:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """What became of a case."""
+    """The outcome of a case."""
 
     job: str
     fault: str
     seed: int
     struck: bool  # the fault changed how the command ended
     same: bool  # as many bits as undisturbed
-    lost: tuple[str, ...]  # files that were finished, and were written again
+    lost: tuple[str, ...]  # finished files that the second run wrote again
     leftovers: tuple[str, ...]
-    findings: tuple[str, ...]  # everything that is wrong
+    findings: tuple[str, ...]  # every finding
 
 
 def run_undisturbed(job: Job, folder: Path) -> Baseline:
@@ -75,7 +75,7 @@ def run_undisturbed(job: Job, folder: Path) -> Baseline:
 
 
 def run_case(baseline: Baseline, fault: str, seed: int, folder: Path) -> CaseResult:
-    """Strike a command, run it again, and judge; what is wrong is kept in the folder, under the case's name."""
+    """Strike a command, run it again, and judge; keep the files of a finding under the case's name."""
     job, home, folder = baseline.job, folder, folder / WORK  # the same path for all: some files state it
     out = folder / "out"
     for attempt in range(_ATTEMPTS):  # a moment after the end is no fault: an earlier one is tried
@@ -117,7 +117,7 @@ def run_case(baseline: Baseline, fault: str, seed: int, folder: Path) -> CaseRes
 
 @cache
 def seconds_of_imports() -> float:
-    """Return how long a command that is started anew imports before it does what a warm one does at once."""
+    """Return how many seconds a fresh command imports before it does what a warm one does at once."""
     begun = time.monotonic()
     subprocess.run([sys.executable, "-c", "import torch, pandas, lossscope_cli"], check=True)
     return time.monotonic() - begun

@@ -1,4 +1,4 @@
-"""The commands that are struck: small ones that write all they can, each into `out/x` of a folder of its own."""
+"""The commands to strike: small ones that write all they can, each into `out/x` of its folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STUDY = study_text(seeds=(0,), epochs=2, train=40)
 
 @dataclass(frozen=True)
 class Job:
-    """A command line, and what it needs."""
+    """A command line and its inputs."""
 
     name: str
     arguments: tuple[str, ...]
@@ -30,7 +30,7 @@ class Job:
     resumed: tuple[str, ...] = ()  # the command after config.toml is there; empty: the same command
 
     def again(self, folder: Path) -> tuple[str, ...]:
-        """Return the arguments that go on with what a fault left in a folder."""
+        """Return the arguments that resume from what a fault left in a folder."""
         return self.resumed if self.resumed and (folder / "out/x/config.toml").is_file() else self.arguments
 
 

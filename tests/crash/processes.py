@@ -1,4 +1,4 @@
-"""Commands as processes: started in a setting, waited for until a moment, finished, and gone with all they started."""
+"""Start commands as processes, wait for a moment, finish them, and see all their processes end."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.waiting import wait_until
 from .jobs import Job, command
 
 _LONGEST = 180  # seconds that any command may take
-_INSTANT = 0.2  # seconds of writing in which a moment is hard to meet
+_INSTANT = 0.2  # a shorter writing, in seconds, makes a moment hard to meet
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a command runs, and what is known of it undisturbed."""
+    """The folder of a command, and its times and sizes when undisturbed."""
 
     job: Job
     folder: Path
@@ -38,13 +38,17 @@ class Outcome:
 
     codes: list[int]
     errors: list[str]  # their stderr
-    complaints: list[str]  # what is wrong about it
+    complaints: list[str]  # complaints about it
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the environment of a command, with a cache of its own."""
-    own = {"OMP_NUM_THREADS": "1", "LOSSSCOPE_CACHE": str(folder / "cache"), "LOSSSCOPE_STATE": str(folder / "state")}
-    return {**os.environ, **own}
+    """Return the environment of a command, with a separate cache."""
+    variables = {
+        "OMP_NUM_THREADS": "1",
+        "LOSSSCOPE_CACHE": str(folder / "cache"),
+        "LOSSSCOPE_STATE": str(folder / "state"),
+    }
+    return {**os.environ, **variables}
 
 
 def start(setting: Setting, prepare: Callable[[], None] | None = None) -> subprocess.Popen[str]:
@@ -52,7 +56,7 @@ def start(setting: Setting, prepare: Callable[[], None] | None = None) -> subpro
     arguments = setting.job.again(setting.folder)
 
     def begin() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # which a campaign in the background ignores, and hands on
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # campaigns in the background ignore it
         if prepare is not None:
             prepare()
 
@@ -74,7 +78,7 @@ def wait(setting: Setting, process: subprocess.Popen[str]) -> None:
 
 
 def finish(*processes: subprocess.Popen[str]) -> Outcome:
-    """Wait for the end of commands; one that does not end is killed, which is a complaint."""
+    """Wait for the end of commands; kill a command that does not end, which is a complaint."""
     codes, errors, complaints = [], [], []
     for process in processes:
         try:

@@ -1,4 +1,4 @@
-"""A disk that is too small for what a command writes: a tmpfs, where this process may mount one."""
+"""Make a disk too small for what a command writes: a tmpfs, where this process may mount one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def small_disk(setting: Setting, share: float) -> Iterator[None]:
 
 
 def can_mount() -> bool:
-    """Return whether this process may make a small disk."""
+    """May this process make a small disk?"""
     return os.geteuid() == 0 and shutil.which("mount") is not None and _mounts()
 
 

@@ -32,7 +32,7 @@ def send(number: signal.Signals) -> Callable[[Setting], Outcome]:
 
 
 def kill_worker(setting: Setting) -> Outcome:
-    """Kill a process that the command started; without one, the command."""
+    """Kill a process that the command started, or the command where it started none."""
     process = start(setting)
     wait(setting, process)
     deadline = time.monotonic() + 5
@@ -57,7 +57,7 @@ def limit_files(setting: Setting) -> Outcome:
 
 
 def forbid(setting: Setting) -> Outcome:
-    """Take away the right to write to the folders, and give it back afterwards."""
+    """Take away the right to write to the folders, then give it back."""
     process = start(setting, _drop_override)
     wait(setting, process)
     folders = [setting.folder / "out", *(path for path in (setting.folder / "out").rglob("*") if path.is_dir())]
@@ -73,7 +73,7 @@ def forbid(setting: Setting) -> Outcome:
 
 
 def remove(setting: Setting) -> Outcome:
-    """Remove the folder while it is written; what is left at the end is removed too."""
+    """Remove the folder while the command writes it, and again at the end."""
     process, target = start(setting), setting.folder / "out/x"
     wait(setting, process)
     shutil.rmtree(target, ignore_errors=True)
@@ -84,7 +84,7 @@ def remove(setting: Setting) -> Outcome:
 
 
 def start_twice(setting: Setting) -> Outcome:
-    """Start the command again while it runs: one of the two does the work, the other one says why not, or both do."""
+    """Start the command again while it runs: both do the work, or one does and the other says why it did not."""
     first = start(setting)
     wait(setting, first)
     outcome = finish(first, start(setting))
@@ -97,7 +97,7 @@ def start_twice(setting: Setting) -> Outcome:
 
 
 def one_message(outcome: Outcome) -> Outcome:
-    """Complain unless a command that failed says so in one line that names what it was writing."""
+    """Complain unless a failed command names, in one line, what it was writing."""
     for code, text in zip(outcome.codes, outcome.errors, strict=True):
         lines = [line for line in text.splitlines() if line.startswith("Error: ")]
         said = text if "Stopped: " in text or "Failed: " in text else "".join(lines)
@@ -107,7 +107,7 @@ def one_message(outcome: Outcome) -> Outcome:
 
 
 def _drop_override() -> None:
-    """Let root be as everybody: nothing can be written where the folder forbids it."""
+    """Let root write only where the folder allows it, as any other user."""
     if os.geteuid() == 0:
         ctypes.CDLL(None).prctl(_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, 0, 0, 0)
 

@@ -1,4 +1,4 @@
-"""Does every command that is struck at a random moment, and run again, leave the bits of an undisturbed one?"""
+"""Does a command, struck at a random moment and run again, leave the bits of an undisturbed run?"""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_what_differs_is_named(tmp_path: Path) -> None:
 
 
 def test_times_are_no_difference(tmp_path: Path) -> None:
-    before = written(tmp_path / "a", seconds=1.5, event="{}")
-    assert differences(written(tmp_path / "b", seconds=2.5, event='{"x": 1}'), before) == []
-    assert differences(written(tmp_path / "c", seconds=1.5, event="{}", status="failed"), before) != []
+    before = write_step(tmp_path / "a", seconds=1.5, event="{}")
+    assert differences(write_step(tmp_path / "b", seconds=2.5, event='{"x": 1}'), before) == []
+    assert differences(write_step(tmp_path / "c", seconds=1.5, event="{}", status="failed"), before) != []
 
 
-def written(folder: Path, seconds: float, event: str, status: str = "done") -> dict[str, str]:
+def write_step(folder: Path, seconds: float, event: str, status: str = "done") -> dict[str, str]:
     folder.mkdir()
     (folder / "events.jsonl").write_text(event)
     (folder / "status.json").write_text(f'{{"status": "{status}", "seconds": {seconds}}}')

@@ -21,7 +21,7 @@ def split_of(**fields: object) -> Split:
 
 
 def test_relations_beside_caption_image_must_say_the_same() -> None:
-    """Those that were given were replaced without a word."""
+    """The given relations were replaced without a word."""
     split = split_of()
     assert split_of(relations=split.relations).relations.positives.tolist() == [[0, 0], [0, 1], [1, 2]]
     assert replace(split, name="other").relations.sides.is_image_text

@@ -26,9 +26,9 @@ def write(folder: Path) -> Path:
         {"_id": "d 5", "text": "five"},
         {"_id": "d6", "text": "six"},
     ]
-    (folder / "corpus.jsonl").write_text("".join(json.dumps(one) + "\n" for one in documents))
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
     queries = [{"_id": f"q{n}", "text": f"query {n}", "metadata": {}} for n in range(1, 6)]
-    (folder / "queries.jsonl").write_text("".join(json.dumps(one) + "\n" for one in queries))
+    (folder / "queries.jsonl").write_text("".join(json.dumps(query) + "\n" for query in queries))
     (folder / "qrels").mkdir()
     for name, lines in QRELS.items():
         (folder / "qrels" / f"{name}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{lines}")
@@ -81,7 +81,9 @@ def test_a_run_names_mined_negatives_by_score(tmp_path: Path, top: int, expected
     split = Beir(str(root), run=f"{root}/bm25.run", top=top, corpus="judged").split("train")
     assert split.caption_ids == ["d1", "d2", "d3", "d 5"]
     assert split.relations.negatives is not None
-    names = [[split.caption_ids[row] if row >= 0 else "-" for row in own] for own in split.relations.negatives.tolist()]
+    names = [
+        [split.caption_ids[row] if row >= 0 else "-" for row in rows] for rows in split.relations.negatives.tolist()
+    ]
     assert names == [["d 5", "d2"][:top], ["-", "-"][:top]]
     assert "1 queries have no mined negative" in split.notices
 

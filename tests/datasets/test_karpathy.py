@@ -72,8 +72,8 @@ def test_pictures_are_read_in_every_layout(folder: str, tmp_path: Path) -> None:
 def test_for_missing_pictures_the_places_tried_are_listed(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         Karpathy(write(tmp_path, "elsewhere"), "toy").split("val")
-    for place in ("images/2.png", "toy-images/2.png"):
-        assert place in str(caught.value)
+    for tried in ("images/2.png", "toy-images/2.png"):
+        assert tried in str(caught.value)
 
 
 def test_a_missing_picture_is_refused_at_once(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_items_are_padded_features_lengths_and_times_by_name(root: Path) -> None
     assert np.isnan(taken["rgb.time"][1, 2])
     assert not taken["face"][1].any()
     assert np.isnan(taken["face.time"]).all()
-    assert np.array_equal(taken["rgb.max"][0], frames_of("rgb", 4).max(axis=0))  # of all frames, also those left out
+    assert np.array_equal(taken["rgb.max"][0], frames_of("rgb", 4).max(axis=0))  # of all frames, the unused ones too
     assert not taken["face.max"][1].any()
 
 
@@ -178,8 +178,8 @@ def test_random_frames_are_a_sorted_subset_and_always_the_same(root: Path) -> No
     assert np.array_equal(rows, select_frames(40, 30, "random"))
     assert select_frames(5, 30, "random").tolist() == select_frames(5, 30, "even").tolist() == list(range(5))
     assert select_frames(40, 3, "first").tolist() == [0, 1, 2]
-    some = MSRVTT(root, lists="full", frames=3, pick="random").split("train").images.take(np.array([5]))
-    assert np.array_equal(some["rgb"][0], frames_of("rgb", 5)[select_frames(6, 3, "random")])
+    video = MSRVTT(root, lists="full", frames=3, pick="random").split("train").images.take(np.array([5]))
+    assert np.array_equal(video["rgb"][0], frames_of("rgb", 5)[select_frames(6, 3, "random")])
 
 
 def test_experts_can_be_chosen(root: Path) -> None:
@@ -242,7 +242,7 @@ def test_vectors_of_words(root: Path) -> None:
 def _edit(file: str, key: str, change: Callable[[Any], Any]) -> Callable[[Path], None]:
     def edit(root: Path) -> None:
         document = json.loads((root / file).read_text())
-        document.pop("sha256", None)  # as somebody who writes such files does not have it
+        document.pop("sha256", None)  # whoever writes such files has no checksum
         document[key] = change(document[key])
         (root / file).write_text(json.dumps(document))
 
@@ -250,7 +250,7 @@ def _edit(file: str, key: str, change: Callable[[Any], Any]) -> Callable[[Path],
 
 
 def _replace(file: Path, values: np.ndarray[Any, Any]) -> None:
-    """Write other rows, as somebody who removes the checksums of the first ones."""
+    """Write other rows, without the checksums of the first."""
     checksum_file(file).unlink(missing_ok=True)
     np.save(file, values)
 

@@ -1,4 +1,4 @@
-"""Are answers what the texts say, gaps, copies and mined negatives as many as stated, and the set the same anywhere?"""
+"""Are answers true, gaps, copies and mined negatives as many as stated, and the set equal on every machine?"""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def small(**fields: Any) -> PassageSplit:
     return Passages(**{"train": 2, "val": 30, "test": 2, "mined_answers": 0.0, **fields}).split("val")
 
 
-def drawn(values: dict[str, Any]) -> tuple[Passages, PassageSplit]:
+def draw(values: dict[str, Any]) -> tuple[Passages, PassageSplit]:
     """Return a data set and its validation split; of the answers without a label a share `mined` is mined."""
     mined = values.pop("mined") * values["false_negatives"] / max(values["negatives"], 1)
     numbers = {"train": 12, "test": 12, **values}
@@ -62,7 +62,7 @@ def whole(share: float, number: int) -> int:
 @settings(max_examples=40)
 @given(options)
 def test_answers_are_what_the_texts_say(oracle: Oracle, values: dict[str, Any]) -> None:
-    _, split = drawn(values)
+    _, split = draw(values)
     slow = oracle("passages")
     asked, stated = [slow.asked(text) for text in questions(split)], [slow.stated(text) for text in split.captions]
     expected = [[fact in facts for facts in stated] for fact in asked]
@@ -74,7 +74,7 @@ def test_answers_are_what_the_texts_say(oracle: Oracle, values: dict[str, Any]) 
 @settings(max_examples=40)
 @given(options)
 def test_labels_lack_what_was_left_out_and_nothing_else(values: dict[str, Any]) -> None:
-    data, split = drawn(values)
+    data, split = draw(values)
     truth, label, copies = split.truth(), labelled(split), split.duplicate_of >= 0
     assert (truth | ~label).all()
     assert label.any(1).all()
@@ -91,7 +91,7 @@ def test_labels_lack_what_was_left_out_and_nothing_else(values: dict[str, Any]) 
 @settings(max_examples=40)
 @given(options)
 def test_mined_negatives_look_like_answers_and_a_stated_number_are(values: dict[str, Any]) -> None:
-    data, split = drawn(values)
+    data, split = draw(values)
     mined = split.relations.negatives
     if not data.negatives:
         assert mined is None and split.mined_answers.shape == (data.val, 0)
@@ -115,7 +115,7 @@ def test_mined_negatives_look_like_answers_and_a_stated_number_are(values: dict[
 @settings(max_examples=30)
 @given(options)
 def test_texts_repeat_only_where_they_are_copies(values: dict[str, Any]) -> None:
-    _, split = drawn(values)
+    _, split = draw(values)
     first = {text: row for row, text in reversed(list(enumerate(split.captions)))}
     assert [-1 if first[text] == row else first[text] for row, text in enumerate(split.captions)] == (
         split.duplicate_of.tolist()
@@ -126,7 +126,7 @@ def test_texts_repeat_only_where_they_are_copies(values: dict[str, Any]) -> None
 @settings(max_examples=30)
 @given(options)
 def test_a_person_has_one_value_for_each_relation(oracle: Oracle, values: dict[str, Any]) -> None:
-    _, split = drawn(values)
+    _, split = draw(values)
     known: dict[tuple[str, str], str] = {}
     for passage in split.captions:
         for fact, value in oracle("passages").stated(passage).items():
@@ -215,8 +215,8 @@ def test_names_and_forms_are_of_one_meaning() -> None:
     assert len({*FIRST_NAMES, *LAST_NAMES}) == len(FIRST_NAMES) + len(LAST_NAMES)
     for forms in (STATEMENTS, QUESTIONS):
         assert tuple(forms) == RELATION_NAMES
-        every = [form for of_relation in forms.values() for form in of_relation]
-        assert len(set(every)) == len(every) and all(form.count("{}") == 1 for form in every)
+        all_forms = [form for of_relation in forms.values() for form in of_relation]
+        assert len(set(all_forms)) == len(all_forms) and all(form.count("{}") == 1 for form in all_forms)
 
 
 def test_relations_are_those_that_sources_take() -> None:
@@ -229,7 +229,7 @@ def test_relations_are_those_that_sources_take() -> None:
 
 
 def test_the_first_questions_are_a_split_without_answers_of_the_others() -> None:
-    """The answers of all questions stayed on it, and false_negatives raised IndexError."""
+    """The split kept the answers of all questions, and false_negatives raised IndexError."""
     split = small()
     part = first_images(split, 7)
     assert type(part) is Split and part.relations.first == len(part.images) == 7

@@ -105,7 +105,7 @@ def test_folders_that_are_damaged(file: str, content: str, says: str, tmp_path: 
 def test_a_batch_of_rows_is_checked_once_and_only_where_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every block of 512 rows checked the texts of its whole batch, which took the square of its rows."""
+    """Every block of 512 rows checked the texts of its whole batch: the time grew as the square of the rows."""
     checked: list[int] = []
     check = arrow_rows._require_whole
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""Are rows of texts a split of queries and documents, each once, with what was merged said?"""
+"""Do rows of texts become a split of queries and documents, each once, and does a notice count merged ones?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command lines of the documentation assume to be there: small files and runs under the names they use.
+"""Make the small files and runs that the command lines of the documentation assume, under the names they use.
 
 Each is made when a line names it first, once for all processes of pytest.
 """
@@ -56,7 +56,7 @@ CHECKPOINTS = {
 DUMPS = ("embeddings.npz", "dump.npz", "coco_5k.npz", "saf.npz", "sgr.npz", "a.npz", "b.npz")
 WRITTEN_AFTER = ("--out", "-o", "--curve", ">")
 STUDIES = ("bleeker2022-small", "li2022-small")
-SEVERAL_SEEDS = "li2022-small"  # the study that was run with two seeds, since power needs a spread
+SEVERAL_SEEDS = "li2022-small"  # this study has two seeds, since power needs a spread
 SMALLER = {
     r"seeds = .*": "seeds = [0]",
     r"epochs = \d+": "epochs = 1",
@@ -69,7 +69,7 @@ SMALLER = {
     r"(?s)\[\[objectives\]\][^\[]*?\"(?:Triplet SH|SmoothAP|Unified)\".*?(?=\n\[)": "",
     r"(?m)^\[examine\]$": '[examine]\nwhat_if = ""\nprobes = ["cocos:curve=true", "tangent", "weight_mass"]',
 }
-"""What is smaller in a study: a pattern of its file, and what it becomes."""
+"""Smaller numbers in a study: pattern of its file -> replacement."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Inputs:
     home: Path
 
     def path(self, name: str) -> Path:
-        """Return a file or folder; who asks for it first makes it, and others wait."""
+        """Return a file or folder; the first process that asks for it makes it, and others wait."""
         target, made = self.home / name, self.home / ".made" / name.replace("/", "--")
         made.parent.mkdir(exist_ok=True)
         with FileLock(f"{made}.lock"):
@@ -90,7 +90,7 @@ class Inputs:
         return target
 
     def copy_named(self, command: str, words: Sequence[str], to: Path) -> None:
-        """Copy what the words of a line name into its folder."""
+        """Copy the inputs that the words of a line name into its folder."""
         for name in named(command, words):
             source = self.path(name)
             (to / name).parent.mkdir(exist_ok=True)
@@ -98,9 +98,9 @@ class Inputs:
 
 
 def named(command: str, words: Sequence[str]) -> list[str]:
-    """Return the inputs that the words after a command name, alone or within a spec; not what the line writes."""
+    """Return the inputs that the words after a command name, alone or within a spec; outputs are left out."""
     read = [word.removeprefix("./") for before, word in pairwise(["", *words]) if before not in WRITTEN_AFTER]
-    if command != "study run":  # which makes the folder of the file that is named
+    if command != "study run":  # makes the folder of the named file
         read += [f"runs/{Path(word).stem}" for word in words if word.endswith(".toml")]
     return [name for name in MAKERS if any(_names(word, name) for word in read)]
 
@@ -113,7 +113,7 @@ def kind_of(name: str) -> str:
 
 def _names(word: str, name: str) -> bool:
     if word == "runs/*":
-        word = "runs/triplet-*seed?"  # of all runs those of two systems, each under one name
+        word = "runs/triplet-*seed?"  # the runs of two systems, each under its name
     return fnmatch(name, word) if "*" in word else bool(re.search(rf"(?<![\w/-]){re.escape(name)}(?![\w-])", word))
 
 
@@ -383,4 +383,4 @@ MAKERS: dict[str, Callable[[Inputs, Path], None]] = {
     "candidates": _candidates,
     "CANDIDATES": _candidates,
 }
-"""Name that lines use -> what makes it; its function is its kind."""
+"""Name that lines use -> function that makes the input, which is its kind."""

@@ -18,17 +18,17 @@ class ConsoleLine:
 
     text: str  # without prompt and comment
     page: str
-    output: str  # what the page shows below it; empty where it shows nothing
+    output: str  # the output that the page shows below it; empty where it shows none
 
 
 def pages() -> list[Path]:
-    """Return the pages with command lines; those that are made of --help are read from --help."""
+    """Return the pages with command lines; pages made from --help are read from --help."""
     docs = [page for page in (ROOT / "docs").rglob("*.md") if not page.name.endswith(".in.md")]
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(docs)]
 
 
 def lines_of(page: Path) -> Iterator[ConsoleLine]:
-    """Yield the lines of the blocks of a page: all, or of a block with prompts those with one."""
+    """Yield the lines of the blocks of a page; of a block with prompts, only the lines with a prompt."""
     for _, language, block in _BLOCK.findall(page.read_text(encoding="utf-8")):
         if language not in ("sh", "console"):
             continue
@@ -41,6 +41,6 @@ def lines_of(page: Path) -> Iterator[ConsoleLine]:
 
 
 def all_lines() -> dict[str, ConsoleLine]:
-    """Return every line once, by its text; one that is shown with its output before one without."""
+    """Return every line once, by its text; prefer the line that is shown with its output."""
     found = [line for page in pages() for line in lines_of(page)]
     return {line.text: line for line in sorted(found, key=lambda line: bool(line.output))}

@@ -1,4 +1,4 @@
-"""Is docs/audit.md what its script makes of the signals and of what was measured, and is that what was promised?"""
+"""Is docs/audit.md what its script makes of signals and measurements, and do these keep its promises?"""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def test_no_data_set_passes_for_photos_whose_rate_would_be_wrong() -> None:
 
 def test_the_mask_of_a_labelled_audit_closes_most_of_the_gap_of_scenes() -> None:
     rows = results("mask_worth")
-    for objective, own in rows[rows["data"] == "scenes"].groupby("objective"):
-        assert make_audit.gap(own, "audit and 100 labels") >= 0.6, objective
+    for objective, runs in rows[rows["data"] == "scenes"].groupby("objective"):
+        assert make_audit.gap(runs, "audit and 100 labels") >= 0.6, objective
 
 
 def test_the_gap_is_that_of_means_over_seeds() -> None:
-    own = pd.DataFrame({"mask": ["none", "none", "perfect", "half"], "mAP_truth": [0.1, 0.3, 0.4, 0.3]})
-    assert make_audit.gap(own, "half") == pytest.approx(0.5)
+    runs = pd.DataFrame({"mask": ["none", "none", "perfect", "half"], "mAP_truth": [0.1, 0.3, 0.4, 0.3]})
+    assert make_audit.gap(runs, "half") == pytest.approx(0.5)
 
 
 def test_what_the_page_says_of_intervals_is_what_was_measured() -> None:
@@ -82,14 +82,14 @@ def test_what_the_page_says_of_intervals_is_what_was_measured() -> None:
 
 
 def test_what_is_said_where_few_negatives_are_false_is_what_was_measured() -> None:
-    """The page and the command: a mask changes less than the seed, and half of what it hides are true negatives."""
+    """The page and the command: a mask changes less than the seed, and half of the hidden pairs are true negatives."""
     rows = results("mask_worth")
     rows = rows[rows["data"] == "passages"]
     perfect, labelled = (rows[rows["mask"] == mask] for mask in ("perfect", "audit and 100 labels"))
     assert pd.to_numeric(perfect["hidden"]).max() < 1e-4, "one pair in 10,000"
     assert pd.to_numeric(labelled["precision"]).mean() == pytest.approx(0.5, abs=0.1)
-    for _, own in rows.groupby("objective"):
-        found = {mask: runs["mAP_truth"].astype(float) for mask, runs in own.groupby("mask")}
+    for _, objective_rows in rows.groupby("objective"):
+        found = {mask: runs["mAP_truth"].astype(float) for mask, runs in objective_rows.groupby("mask")}
         change = found["audit and 100 labels"].mean() - found["none"].mean()
         assert abs(change) < found["none"].std()
 

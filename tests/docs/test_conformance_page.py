@@ -1,4 +1,4 @@
-"""Is docs/conformance.md what its script makes, and does it still hold what was found in released libraries?"""
+"""Is docs/conformance.md what its script makes, and does it still list the findings in released libraries?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def libraries() -> object:
 
 
 def test_the_page_is_what_the_script_makes() -> None:
-    """But for the output of its line, which test_console_lines.py runs."""
+    """test_console_lines.py runs its line, so its output is left out here."""
     shown = next(line.output for line in lines_of(make_conformance.PAGE) if line.output)
     assert make_conformance.page(make_conformance.SOURCE.read_text(encoding="utf-8"), shown) == PAGE, "run `make docs`"
 
@@ -55,8 +55,8 @@ def test_every_trainer_was_run_on_one_process_and_on_two() -> None:
 
 
 def failures(trainer: str, processes: int) -> set[str]:
-    own = ROWS[(ROWS["trainer"] == trainer) & (ROWS["processes"] == processes)]
-    return set(own.loc[own["outcome"] == "fail", "check"])
+    checks = ROWS[(ROWS["trainer"] == trainer) & (ROWS["processes"] == processes)]
+    return set(checks.loc[checks["outcome"] == "fail", "check"])
 
 
 def test_what_the_page_says_of_libraries_is_in_its_results() -> None:

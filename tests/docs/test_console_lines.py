@@ -50,7 +50,7 @@ REDUCED = {
     ),
     r"ntxent:tau=0\.02\.\.0\.2/10": ("ntxent:tau=0.02..0.2/3", "ten temperatures"),
 }
-"""Pattern -> what it becomes, and what would be long."""
+"""Pattern -> replacement, and the reason why the line takes long."""
 PUBLISHED = "a published model or real data; tests/encoders and tests/datasets open such files"
 PICKLES = "a file of the authors; tests/cli/test_data.py converts small ones"
 ONE_FILE = "the file above it; test_contributing.py runs it"
@@ -73,15 +73,15 @@ NOT_RUN = {
     r"lossscope .*\./clip\.py:.*": "open_clip, which needs torchvision; tests/objectives has its losses' form",
     r"lossscope .*(toy_|toy-|runs/toy).*": ONE_FILE,
 }
-"""Pattern -> what a line needs that is not here."""
+"""Pattern -> the missing requirement of a line."""
 SHOWN_VERSION = "0.1.0"
-"""The version of lossscope under which the frames of pages are computed, so that a release changes no page."""
+"""Version of lossscope that frames of pages state, so that a release changes no page."""
 
-FAILS = r"lossscope check .*--trainer \./train\.py:step.*"  # finds what is wrong with the step that its page shows
+FAILS = r"lossscope check .*--trainer \./train\.py:step.*"  # finds the fault of the step that its page shows
 
 
 def _examples() -> dict[str, str]:
-    """Return every line once, with the output that is shown below it."""
+    """Return every line once, with the output that the page shows below it."""
     shown = {line.text: line.output for line in all_lines().values()}
     of_help = [line for _, command in make_commands.commands() for line in make_commands.examples(command)]
     return dict.fromkeys(of_help, "") | shown
@@ -96,7 +96,7 @@ def _reduce(line: str) -> str:
 LINES = _examples()
 NOT_RUN_LINES = {line for line in LINES if any(re.fullmatch(pattern, line) for pattern in NOT_RUN)}
 RUN_LINES = {_reduce(line): line for line in LINES if line not in NOT_RUN_LINES}
-"""What is run, once: the reduced line, and one of the lines that it stands for."""
+"""Lines to run once: the reduced line -> a line that it stands for."""
 
 SPECS = {
     "objective": "objectives",
@@ -105,7 +105,7 @@ SPECS = {
     "probe": "probes",
     "probes": "probes",
 }
-"""Options whose values are specs, and of what."""
+"""Options whose values are specs -> kind of the specs."""
 
 
 @cache
@@ -126,7 +126,7 @@ def _split(line: str) -> tuple[str, list[str]]:
 
 
 def _source(line: str) -> tuple[str, frozenset[str]]:
-    """Return the command of a line and the kinds of what it reads: files, data sets, the checkpoint that is shipped."""
+    """Return the command of a line and the kinds of its inputs: files, data sets, the shipped checkpoint."""
     command, words = _split(line)
     kinds = {kind_of(name) for name in named(command, words)}
     kinds |= {f"data {name}" for name in re.findall(r"--data (\w+)", line)}
@@ -135,7 +135,7 @@ def _source(line: str) -> tuple[str, frozenset[str]]:
 
 
 def _daily() -> set[str]:
-    """Return the shortest line of each command and kind of source, and those whose output is shown."""
+    """Return the shortest line of each command and kind of source, and the lines whose output is shown."""
     shortest = {_source(line): line for line in sorted(RUN_LINES, key=lambda line: (-len(line), line))}
     return {*shortest.values(), *(reduced for reduced, line in RUN_LINES.items() if LINES[line])}
 
@@ -148,7 +148,7 @@ def _cases() -> list[Any]:
 
 @pytest.fixture(scope="module")
 def inputs(folder_of_run: Path) -> Iterator[Inputs]:
-    """What lines name; processes of pytest share one folder."""
+    """Return the inputs that lines name; processes of pytest share one folder."""
     home = folder_of_run / "console-inputs"
     home.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:

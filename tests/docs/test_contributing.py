@@ -1,4 +1,4 @@
-"""Every example of CONTRIBUTING.md: saved as the one file that it says, the commands below it work."""
+"""Is each example of CONTRIBUTING.md, saved as its one file, all that the commands below it need?"""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ for line in sys.stdin.read().splitlines():
 
 @pytest.mark.thorough
 def test_one_file_is_all_that_an_example_needs(tmp_path: Path) -> None:
-    """In a copy of the library; commands run in their order, as some use what those before them wrote."""
+    """Commands run in order in a copy of the library, since a command may read what an earlier one wrote."""
     shutil.copytree(
         Path(lossscope.__file__).parent, tmp_path / "lossscope", ignore=shutil.ignore_patterns("__pycache__")
     )

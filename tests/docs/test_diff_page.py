@@ -1,4 +1,4 @@
-"""docs/diff.md: what it shows was measured, and holds what it claims."""
+"""Does docs/diff.md show what was measured, and do the measurements support its claims?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_the_page_is_that_of_the_results(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_false_alarms_of_what_the_page_shows_are_3_to_7_of_100() -> None:
-    """Below 3 give or take what 2,000 replicates are uncertain by; never above 7."""
+    """At least 3, give or take the uncertainty of 2,000 replicates; never above 7."""
     rows = results("diff_coverage.csv")
     none = rows[rows["noise_of_b"] == 1]
     shown = none[[statistic in make_diff.ALARMS.get(objective, ()) for objective, statistic in

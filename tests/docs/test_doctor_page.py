@@ -1,4 +1,4 @@
-"""Is docs/doctor.md what its script makes of the findings and of what was measured, and does it say it rightly?"""
+"""Is docs/doctor.md what its script makes of findings and measurements, and are its sentences true?"""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ def entry(page: str, start: str) -> str:
 @pytest.mark.parametrize("name", IDS)
 def test_every_entry_says_what_is_published_what_is_right_and_what_changes(page: str, name: str) -> None:
     text = entry(page, f"{name} ")
-    places = [text.index(f"\n**{part}.** ") for part in ("Published", "Right", "Changes")]
-    assert places == sorted(places)
+    positions = [text.index(f"\n**{part}.** ") for part in ("Published", "Right", "Changes")]
+    assert positions == sorted(positions)
 
 
 @pytest.mark.parametrize("start", [*(f"{name} " for name in IDS), *CORNERS])

@@ -1,4 +1,4 @@
-"""The first look of docs/index.md: is what it shows what the command prints?"""
+"""Does the command print what the first look of docs/index.md shows?"""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def test_the_first_look_is_what_the_command_prints() -> None:
-    """To one unit of the last digit, which another machine may round otherwise."""
+    """Numbers agree to one unit of the last digit, which another machine may round otherwise."""
     (command, shown) = re.search(  # type: ignore[union-attr]
         r"^```console\n\$ lossscope ([^\n]*)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S
     ).groups()
     printed = lossscope(command, columns=120).stdout
     assert printed and NUMBER.sub("#", printed).split() == NUMBER.sub("#", shown).split()
-    for one, other in zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True):
-        digits = len(other.partition(".")[2])
-        assert float(one) == pytest.approx(float(other), abs=1.01 * 10**-digits)
+    for computed, stated in zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True):
+        digits = len(stated.partition(".")[2])
+        assert float(computed) == pytest.approx(float(stated), abs=1.01 * 10**-digits)

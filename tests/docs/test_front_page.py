@@ -1,4 +1,4 @@
-"""Is README short, and its picture what the commands print?"""
+"""Is README short, and does its picture show what the commands print?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PICTURE = make_terminal.PICTURE.read_text(encoding="utf-8")
 
 
 def test_the_front_page_is_read_in_a_minute_and_has_both_set_up_commands() -> None:
-    """It had 1,973 words and 26 commands."""
+    """README had 1,973 words and 26 commands."""
     assert len(README.split()) <= 500
     assert "\nmake demo " in README and "\nmake test " in README and "(figures/doctor.svg)" in README
 
@@ -26,7 +26,7 @@ def test_the_picture_needs_no_network() -> None:
 
 @pytest.mark.thorough
 def test_the_picture_shows_what_the_commands_print(tmp_path: Path) -> None:
-    """Words and their order; another machine may round numbers otherwise."""
+    """The test compares words and their order; another machine may round numbers otherwise."""
     texts = re.findall(r"<text class=\"lossscope-r\d+\"[^>]*>(.*?)</text>", PICTURE)
     shown = html.unescape(" ".join(texts)).replace("\xa0", " ")
     words = re.compile(r"[a-z][a-z-]+")

@@ -1,4 +1,4 @@
-"""What generated pages share: writing or comparing the file, and escaping for Markdown."""
+"""Do generated pages write or compare their file, and escape text for Markdown?"""
 
 from __future__ import annotations
 

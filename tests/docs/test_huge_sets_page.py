@@ -1,4 +1,4 @@
-"""Is docs/huge-sets.md what its script makes of what was measured, and is the arithmetic on paper right?"""
+"""Is docs/huge-sets.md what its script makes of the measurements, and is the arithmetic on paper right?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_page_is_what_the_script_makes(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_intervals_hold_in_92_to_98_of_100_samples() -> None:
-    """Those made with t; exact ones may hold more often."""
+    """This concerns intervals by t; exact intervals may hold more often."""
     rows = pd.read_csv(make_huge_sets.RESULTS)
     rows["share"] = rows["held"] / rows["repetitions"]
     by_t = rows["method"].str.endswith(" t")
@@ -34,12 +34,12 @@ def test_intervals_hold_in_92_to_98_of_100_samples() -> None:
 
 def test_errors_fall_with_the_square_root() -> None:
     rows = pd.read_csv(make_huge_sets.RESULTS)
-    for _, own in rows[(rows["error"] > 0) & ~_by_last_bits(rows)].groupby(["objective", "direction", "statistic"]):
-        assert own["error_per_query"].max() < 1.15 * own["error_per_query"].min()
+    for _, errors in rows[(rows["error"] > 0) & ~_by_last_bits(rows)].groupby(["objective", "direction", "statistic"]):
+        assert errors["error_per_query"].max() < 1.15 * errors["error_per_query"].min()
 
 
 def _by_last_bits(rows: pd.DataFrame) -> pd.Series:
-    """Captions' margins, which copies of their own image make 0 but for rounding; the page says so."""
+    """Return the rows of captions' margins, which copies of an image make 0 but for rounding; the page says so."""
     return (rows["direction"] == "t2i") & (rows["statistic"] == "inverted")
 
 
@@ -75,7 +75,7 @@ def test_the_python_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def _number(cell: str) -> float:
-    """`4.7 · 10¹²`, `205 GB` or `1.7 h` as a number; times in seconds."""
+    """Return `4.7 · 10¹²`, `205 GB` or `1.7 h` as a number; times in seconds."""
     units = {"MB": 1e6, "GB": 1e9, "TB": 1e12, "s": 1.0, "min": 60.0, "h": 3600.0}
     if "·" in cell:
         factor, power = cell.split(" · 10")

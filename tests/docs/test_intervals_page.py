@@ -1,4 +1,4 @@
-"""docs/intervals.md: what it shows was measured, and holds what it claims."""
+"""Does docs/intervals.md show what was measured, and do the measurements support its claims?"""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 
 def rows() -> pd.DataFrame:
-    every = pd.read_csv(make_intervals.RESULTS, keep_default_na=False)
+    results = pd.read_csv(make_intervals.RESULTS, keep_default_na=False)
     shown = pd.Series(make_intervals.SHOWN)
-    return every[every["statistic"].isin(shown.index) & (every["objective"] == every["statistic"].map(shown))]
+    return results[results["statistic"].isin(shown.index) & (results["objective"] == results["statistic"].map(shown))]
 
 
 def test_the_page_is_that_of_the_results(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,9 +15,9 @@ def test_the_page_is_what_the_script_makes(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_every_option_of_a_family_is_on_the_page_with_what_becomes_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = OptionTable({"a": "size"}, {name: Refusal((False, 0), "not built") for name in "zb"}, {"c|d": "a path"})
-    other = OptionTable({"b": "done here"})
-    families = {"scan": one, "bfan": other, "clip": OptionTable(refused={"e": Refusal((), "no")})}
+    scan = OptionTable({"a": "size"}, {name: Refusal((False, 0), "not built") for name in "zb"}, {"c|d": "a path"})
+    bfan = OptionTable({"b": "done here"})
+    families = {"scan": scan, "bfan": bfan, "clip": OptionTable(refused={"e": Refusal((), "no")})}
     monkeypatch.setattr(make_models, "tables", lambda: families)
     monkeypatch.setattr(make_models, "RELATED", ("scan", "bfan"))
     page = make_models.page(f"# A\n\n{make_models.MARK}\n")

@@ -1,4 +1,4 @@
-"""docs/objectives.md is up to date, its links and pictures exist and its examples run."""
+"""Is docs/objectives.md up to date, do its links and pictures exist, and do its examples run?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lossscope.errors import InputError
 from lossscope.registry import build, names
 
 ROOT = Path(__file__).parents[2]
-LINKED = ("errata.md", "concepts/counts.md")  # pages of which headings are linked
+LINKED = ("errata.md", "concepts/counts.md")  # pages whose headings are linked
 PAGE = (ROOT / "docs" / "objectives.md").read_text(encoding="utf-8")
 NAMES = [name for name in names("objectives") if (ROOT / "lossscope" / "objectives" / f"{name}.py").is_file()]
 SECTIONS = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^### |\Z)", PAGE, re.M | re.S))

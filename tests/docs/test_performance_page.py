@@ -57,10 +57,10 @@ def test_a_benchmark_without_results_is_not_measured(home: Path) -> None:
     assert page.endswith("```\n\nend\n")
 
 
-@pytest.mark.parametrize("places", ["<!-- fast -->\n", "<!-- fast -->\n<!-- slow -->\n<!-- shared -->\n"])
-def test_every_script_has_one_place(places: str, home: Path) -> None:
+@pytest.mark.parametrize("text", ["<!-- fast -->\n", "<!-- fast -->\n<!-- slow -->\n<!-- shared -->\n"])
+def test_every_script_has_one_place(text: str, home: Path) -> None:
     with pytest.raises(ValueError, match=r"performance\.in\.md must have one place for each of fast, slow; got fast"):
-        make_performance.page(places)
+        make_performance.page(text)
 
 
 def test_a_page_that_differs_is_shown_and_fails(
@@ -124,7 +124,7 @@ def test_the_benchmark_of_a_gpu_runs_at_small_sizes_on_the_cpu() -> None:
     "name", [pytest.param(name, marks=[] if name == "recall" else pytest.mark.thorough) for name in SMALL]
 )
 def test_a_benchmark_runs_at_a_small_size_and_prints_a_table(name: str, tmp_path: Path) -> None:
-    """Each asserts that the results it compares are equal."""
+    """Each benchmark asserts that the results it compares are equal."""
     command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), *SMALL[name]]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=environment)

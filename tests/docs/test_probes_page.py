@@ -37,8 +37,8 @@ def test_every_probe_has_a_row_and_a_section() -> None:
     assert list(SECTIONS) == NAMES
     assert re.findall(r"^\| \[`(\w+)`\]\(#\1\) \|", PAGE, re.M) == NAMES
     for name, text in SECTIONS.items():
-        for one in build("probes", name).statistics(build("objectives", "ntxent")):
-            assert f"`{one.name}` ({one.unit})" in text
+        for statistic in build("probes", name).statistics(build("objectives", "ntxent")):
+            assert f"`{statistic.name}` ({statistic.unit})" in text
 
 
 def test_python_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""docs/releasing.md: do its lines make a release that docs/release_notes.py accepts, and begin the next version?"""
+"""Do the lines of docs/releasing.md make a release that docs/release_notes.py accepts, and begin the next version?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILES = ("pyproject.toml", "CITATION.cff", "CHANGELOG.md")
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The files that state the version, in a folder of their own, at 0.2.0.dev0."""
+    """Copy the files that state the version to an empty folder, at 0.2.0.dev0."""
     for name in FILES:
         shutil.copy(ROOT / name, tmp_path / name)
     version = release_notes.project_version(ROOT)

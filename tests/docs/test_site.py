@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class _Page(HTMLParser):
-    """Ids, links, and what a page loads."""
+    """The ids and links of a page, and the files that it loads."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class _Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site; mkdocs.yml makes every warning an error."""
+    """Build the site; mkdocs.yml makes every warning an error."""
     folder = tmp_path_factory.mktemp("site")
     result = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)],
@@ -58,7 +58,7 @@ def _read(file: Path) -> _Page:
 
 
 def _pages(site: Path) -> list[Path]:
-    """Return the pages that MkDocs made: not 404.html, nor the reports' own pages."""
+    """Return the pages that MkDocs made, without 404.html and the pages of reports."""
     return [file for file in site.rglob("*.html") if "lossscope-report" not in file.parts and _is_made(file)]
 
 

@@ -1,4 +1,4 @@
-"""Does the tutorial run from start to end, and are its stored outputs those that it has now?"""
+"""Does the tutorial run from start to end, and are its stored outputs those of today's code?"""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def test_pages_that_the_tutorial_points_to_are_there() -> None:
 @pytest.mark.parametrize("started_in", [HOME / "docs", HOME], ids=["docs", "root"])
 def test_the_tutorial_prints_what_is_stored(started_in: Path) -> None:
     notebook, stored = make_tutorial.execute(started_in), make_tutorial.read()
-    assert not [one for one in _outputs(notebook) if one.output_type == "error" or one.get("name") == "stderr"]
+    assert not [
+        output for output in _outputs(notebook) if output.output_type == "error" or output.get("name") == "stderr"
+    ]
     assert _kinds(notebook) == _kinds(stored)
     assert make_tutorial.printed(notebook) == make_tutorial.printed(stored), "run `make docs`"
     assert "600 images, 3000 captions, vectors of 64" in make_tutorial.printed(notebook)

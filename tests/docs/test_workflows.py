@@ -1,4 +1,4 @@
-"""Do workflows, hooks and forms say what is true of the repository?"""
+"""Do workflows, hooks and forms match the repository?"""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def _jobs(path: Path) -> dict[str, Any]:
 
 
 def _commands(path: Path) -> Iterator[str]:
-    """Yield what the steps of a workflow run."""
+    """Yield the commands that the steps of a workflow run."""
     for job in _jobs(path).values():
         yield from (step["run"] for step in job.get("steps", ()) if "run" in step)
 
 
 def _make_targets(text: str) -> set[str]:
-    """Return the targets that the make lines of a text name."""
+    """Return the targets in the make lines of a text."""
     words = {word for line in MAKE.findall(text) for word in line.split()}
     return {word for word in words if "=" not in word and not word.startswith("-")}
 

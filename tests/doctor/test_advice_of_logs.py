@@ -16,7 +16,7 @@ from tests.planted.base import log
 
 def test_a_score_has_the_name_of_its_column(tmp_path: Path) -> None:
     falls = {"eval_g0_accuracy": 40 - 3.0 * np.abs(np.arange(12) - 4)}
-    path = log(tmp_path, every=falls, loss=np.linspace(4, 0.1, 400))
+    path = log(tmp_path, validation=falls, loss=np.linspace(4, 0.1, 400))
     (finding,) = lossscope.doctor(log=path).findings
     assert finding.id == "overfitting" and "eval_g0_accuracy" in finding.title
     text = " ".join([finding.title, finding.why, *(advice.text for advice in finding.advice)])

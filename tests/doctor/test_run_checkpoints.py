@@ -77,7 +77,9 @@ def _reason(patient: Patient, kind: type[Any]) -> str:
 def test_a_low_recall_on_held_out_data_does_not_hide_overfitting(tmp_path: Path) -> None:
     fallen = np.concatenate([np.linspace(0.2, 0.5, 10), np.linspace(0.5, 0.05, 20)])
     path = log(
-        tmp_path, loss=curve(SIZES[0], 4.0, 0.2), every={"val_recall": fallen, "val_train_recall": np.full(30, 0.9)}
+        tmp_path,
+        loss=curve(SIZES[0], 4.0, 0.2),
+        validation={"val_recall": fallen, "val_train_recall": np.full(30, 0.9)},
     )
     guessing = SIZES[0].rng.normal(size=(2, 200, 32))
     patient = open_patient((unit(guessing[0]), unit(guessing[1])), Options.of(cache=False), path)

@@ -108,7 +108,7 @@ def test_a_loss_whose_perfection_is_not_known_may_stop_anywhere(objective: str, 
 
 def test_recall_below_its_start_is_no_clean_bill(tmp_path: Path) -> None:
     falling = np.linspace(0.374, 0.3, 6)
-    case = healthy_log(SIZES[0], tmp_path, every={"val_recall@1": falling})
+    case = healthy_log(SIZES[0], tmp_path, validation={"val_recall@1": falling})
     found = examine(**case.options)
     assert found["verdict"] != "no problem found", found
 

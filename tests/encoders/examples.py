@@ -53,7 +53,7 @@ RERANKED = PAIRS | {"needs_full_matrix"}
 
 @dataclass(frozen=True)
 class Example:
-    """A small encoder, what it takes, and what its family states about its score and training. None: not known."""
+    """A small encoder, its inputs, and the facts that its family states of its score and training. None: unknown."""
 
     spec: str  # with {folder} where `files` writes
     kind: Kind | None = "regions"  # of items
@@ -62,14 +62,14 @@ class Example:
     files: Callable[[Path], None] | None = None  # writes the files that the spec names
     score: frozenset[str] | None = COSINE  # which of PROPERTIES are true
     bounds: tuple[float, float] | None = (-1.0, 1.0)  # least and greatest possible score
-    unit: bool = True  # whether a cosine is that of two unit vectors, not a mean of cosines of parts of the vectors
-    stochastic: bool | None = False  # whether S is random in training
-    quiet: tuple[str, ...] = ()  # options that switch off what is random in training and is no nn.Dropout
+    unit: bool = True  # is a cosine that of two unit vectors, not a mean of cosines of parts of the vectors?
+    stochastic: bool | None = False  # is S random in training?
+    quiet: tuple[str, ...] = ()  # options that switch off randomness in training other than nn.Dropout
     frozen: str | None = ""  # pattern of names of the parameters that do not train
     silent: str | None = ""  # pattern of names of the trained parameters whose gradient is zero
     unused: str = ""  # pattern of names of the trained parameters that have no gradient
     groups: Mapping[str, str] | None = field(default_factory=dict)  # parameter group -> pattern of its names
-    slow: bool = False  # whether it takes seconds
+    slow: bool = False  # does it take seconds?
 
     @property
     def name(self) -> str:
@@ -80,7 +80,7 @@ class Example:
         """Return the spec as an object.
 
         Args:
-            path: where its files are, or are written to if it is not there.
+            path: folder of its files, written if it does not exist.
             changes: options that replace those of the spec, `key=value`.
         """
         spec = str(Spec.parse(self.spec).with_values(changes))
@@ -92,7 +92,7 @@ class Example:
         return encoder_spec(spec.format(folder=path))
 
     def shape(self, spec: EncoderSpec) -> ItemShape:
-        """Return the shape of an item; of the first kind that the encoder accepts, where the example does not say."""
+        """Return the shape of an item; where the example states none, of the first kind that the encoder accepts."""
         return SHAPES[self.kind_of(spec)](self)
 
     def kind_of(self, spec: EncoderSpec) -> Kind:
@@ -128,28 +128,28 @@ class Example:
 
 @dataclass
 class Case:
-    """An example with its files and its model, which are made once for all tests."""
+    """An example with its files and its model, made once for all tests."""
 
     example: Example
 
     @property
     def name(self) -> str:
-        """What the case is called where it fails."""
+        """Return the name of the case in a failure."""
         return self.example.spec
 
     @property
     def slow(self) -> bool:
-        """Whether the model is large."""
+        """Is the model large?"""
         return self.example.slow
 
     @cached_property
     def files(self) -> Path:
-        """The folder of the files that the spec names."""
+        """Return the folder of the files that the spec names."""
         return Path(_folder().name) / str(id(self))
 
     @cached_property
     def spec(self) -> EncoderSpec:
-        """The options; skipped when they are of a plug-in that is built from files, which a test cannot know."""
+        """Return the options; skip a plug-in that needs files, which a test cannot know."""
         options = self.example.options(self.files)
         try:
             self.example.kind_of(options)
@@ -161,12 +161,12 @@ class Case:
 
     @cached_property
     def model(self) -> Encoder:
-        """The encoder, not to be changed."""
+        """Return the encoder. Do not change it."""
         return self.example.build(self.spec)
 
     @property
     def encoder(self) -> Encoder:
-        """A copy of the model, which a test may change."""
+        """Return a copy of the model, which a test may change."""
         return copy.deepcopy(self.model)
 
 
@@ -176,8 +176,8 @@ def _folder() -> TemporaryDirectory[str]:
 
 
 def each_but_large(name: str, values: Iterable[Any]) -> Callable[[Test], Test]:
-    """Return a decorator that runs a test on each value, and those that are `slow` in a thorough test of their own."""
-    quick, slow = ([one for one in values if one.slow is wanted] for wanted in (False, True))
+    """Return a decorator that runs a test on each value, and on `slow` values in a separate thorough test."""
+    quick, slow = ([value for value in values if value.slow is wanted] for wanted in (False, True))
 
     def decorate(test: Test) -> Test:
         if slow:
@@ -217,7 +217,7 @@ def texts(longer: int = 0) -> dict[str, Tensor]:
 
 
 def videos(widths: Mapping[str, int], longer: int = 0) -> dict[str, Tensor]:
-    """Return N videos: some lack an expert, the last one all; the times of every other expert are not known."""
+    """Return N videos: the last lacks all experts, others lack one; the times of every other expert are unknown."""
     generator = torch.Generator().manual_seed(1)
     items: dict[str, Tensor] = {}
     for index, (name, width) in enumerate(sorted(widths.items())):
@@ -251,13 +251,13 @@ def captions(spec: EncoderSpec, longer: int = 0) -> tuple[Tensor, Tensor]:
 
 
 def select(items: Items, rows: Any) -> Items:
-    """Return some items."""
+    """Return the items of a slice."""
     return items[rows] if isinstance(items, Tensor) else {name: tensor[rows] for name, tensor in items.items()}
 
 
 @cache
 def tokeniser(spec: EncoderSpec) -> Tokeniser:
-    """Return the encoder's tokeniser of the sentences; that of a folder where the encoder learns none."""
+    """Return the encoder's tokeniser learnt from the sentences, or that of a folder where the encoder learns none."""
     if spec.reads_word_vectors:
         return Vocabulary.build([], 1)
     with suppress(InputError):
@@ -367,8 +367,8 @@ def xvlm_file(path: Path) -> None:
     torch.save({"model": encoder.state_dict()}, path / "xvlm.pth")
 
 
-# Parameters that train and have a gradient of zero: what they add is the same for all that a softmax compares, or is
-# taken off by the batch norm behind them.
+# Parameters that train and have a gradient of zero: they add the same to all that a softmax compares, or the batch
+# norm behind them subtracts it.
 KEY = r"(key|k_proj)\.bias$"
 SMALL = "dim=8,words=4"
 CE_SPEC = "ce:dim=6,clusters=audio=2+ocr=3,text_clusters=4,word_dim=7,length=8"
@@ -423,7 +423,7 @@ EXAMPLES: dict[str, list[Example]] = {
     "ce": [
         replace(CE, spec=CE_SPEC),
         replace(CE, spec=f"{CE_SPEC},rows=audio=4+ocr=6,padded=true,words=embedding"),
-        replace(  # all experts count equally, so that nothing reads the weights w of the caption
+        replace(  # all experts count equally, so the score ignores the caption's weights w
             CE,
             spec=f"{CE_SPEC},rows=audio=4+ocr=6,padded=true,gating=simultaneous,keep_missing=true",
             score=PRODUCT,
@@ -545,10 +545,10 @@ def examples() -> list[Example]:
 
 
 def default_example(name: str) -> Example:
-    """Return the example of an encoder of which nothing is known."""
+    """Return an example of an unknown encoder, with its defaults."""
     return Example(name, None, score=None, bounds=None, stochastic=None, frozen=None, silent=None, groups=None)
 
 
 def is_built_in(name: str) -> bool:
-    """Whether an encoder is a file of lossscope, not of an installed plug-in."""
+    """Is an encoder a file of lossscope, not of an installed plug-in?"""
     return (folder("encoders") / f"{name}.py").is_file()

@@ -16,7 +16,7 @@ Shapes = dict[str, tuple[int, ...]]
 def shapes_of(
     spec: EncoderSpec, item_shape: ItemShape, vocabulary_size: int, prefix: str = "", buffers: bool = False
 ) -> Shapes:
-    """Return those of the state of the encoder that a spec builds, without its memory.
+    """Return the shapes of an encoder's state dict, without allocating its memory.
 
     Args:
         spec: of the encoder.
@@ -37,23 +37,23 @@ def below(prefix: str, *parts: Shapes) -> Shapes:
 
 
 def linear(name: str, out: int, width: int) -> Shapes:
-    """Return those of a linear map with a bias."""
+    """Return the shapes of a linear map with a bias."""
     return {f"{name}.weight": (out, width), f"{name}.bias": (out,)}
 
 
 def norm(name: str, width: int) -> Shapes:
-    """Return those of a layer norm."""
+    """Return the shapes of a layer norm."""
     return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
 
 
 def batch_norm(name: str, width: int) -> Shapes:
-    """Return those of a batch norm, with its running statistics."""
+    """Return the shapes of a batch norm, with its running statistics."""
     statistics = {f"{name}.{part}": (width,) for part in ("running_mean", "running_var")}
     return {**norm(name, width), **statistics, f"{name}.num_batches_tracked": ()}
 
 
 def gru(name: str, width: int, inputs: int, both_ways: bool = True) -> Shapes:
-    """Return those of a GRU of one layer."""
+    """Return the shapes of a GRU of one layer."""
     parts: Shapes = {"weight_ih": (3 * width, inputs), "weight_hh": (3 * width, width)}
     parts |= {"bias_ih": (3 * width,), "bias_hh": (3 * width,)}
     ends = ("_l0", "_l0_reverse") if both_ways else ("_l0",)
@@ -61,14 +61,14 @@ def gru(name: str, width: int, inputs: int, both_ways: bool = True) -> Shapes:
 
 
 def bert_tables(width: int, words: int, positions: int, types: int, norm_name: str = "LayerNorm") -> Shapes:
-    """Return those of the embeddings of a BERT; of 0 words it has no table of words."""
+    """Return the shapes of the embeddings of a BERT; with 0 words there is no table of words."""
     tables = {"word": words, "position": positions, "token_type": types}
     found: Shapes = {f"embeddings.{kind}_embeddings.weight": (n, width) for kind, n in tables.items() if n}
     return found | norm(f"embeddings.{norm_name}", width)
 
 
 def bert_layer(name: str, width: int, inner: int, norm_name: str = "LayerNorm", context: int = 0) -> Shapes:
-    """Return those of a layer of a BERT; `context` is the width of what its cross-attention reads, 0 without one."""
+    """Return the shapes of a layer of a BERT; `context` is the width that its cross-attention reads, 0 without one."""
     layer: Shapes = {}
     for kind, read in {"attention": width, **({"crossattention": context} if context else {})}.items():
         layer |= linear(f"{kind}.self.query", width, width) | linear(f"{kind}.output.dense", width, width)

@@ -1,4 +1,4 @@
-"""BFAN: closed thresholds that equal the paper's double sums, and no NaN where nothing is kept."""
+"""BFAN: do closed thresholds equal the paper's double sums, without NaN where no element is kept?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LENGTHS = torch.tensor([len(caption) for caption in CAPTIONS])
 both_focals = each("focal", ["equal", "prob"])
 
 
-def padded(more: int = 0) -> Tensor:
+def pad(more: int = 0) -> Tensor:
     longest = max(map(len, CAPTIONS)) + more
     return torch.tensor([caption + [0] * (longest - len(caption)) for caption in CAPTIONS])
 
@@ -37,7 +37,7 @@ def pictures() -> Tensor:
 
 def sides(encoder: Encoder) -> tuple[EncodedBatch, EncodedBatch]:
     with torch.no_grad():
-        return encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
+        return encoder.encode_images(pictures()), encoder.encode_texts(pad(), LENGTHS)
 
 
 def score(encoder: Encoder, images: EncodedBatch, texts: EncodedBatch) -> Tensor:

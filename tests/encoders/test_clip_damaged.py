@@ -1,4 +1,4 @@
-"""Readable but invalid files of CLIP and SigLIP: each error names the fault, and no file is opened in part."""
+"""Does each invalid file of CLIP and SigLIP give an error that names its fault, and does none open in part?"""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ WRONG: tuple[Any, ...] = ([], {}, "x", -1, 0, 10**30, 2.5, True, None)
 
 @each("kind", ["clip", "siglip"], "part", ["text_config", "vision_config"])
 def test_impossible_sizes_are_named(kind: str, part: str) -> None:
-    own = ("vocab_size", "max_position_embeddings") if part == "text_config" else ("image_size", "patch_size")
-    for name in (*NUMBERS, *own):
+    fields = ("vocab_size", "max_position_embeddings") if part == "text_config" else ("image_size", "patch_size")
+    for name in (*NUMBERS, *fields):
         for value in WRONG:
             options = {**OPTIONS[kind], part: {**OPTIONS[kind][part], name: value}}
             with pytest.raises(InputError, match=f"{name} of {part} must be a whole number from 1 to"):

@@ -1,4 +1,4 @@
-"""What every encoder must do, whatever its architecture; a new file in lossscope/encoders/ is tested automatically."""
+"""Does every encoder keep the contract, whatever its architecture? A new file in lossscope/encoders/ is included."""
 
 from __future__ import annotations
 
@@ -68,19 +68,19 @@ def scores_in_training(encoder: Encoder, example: Example, spec: EncoderSpec) ->
 
 
 def equal(xs: list[Tensor], ys: list[Tensor]) -> bool:
-    """Whether all bits are the same; NaN, for a pair that is not scored, equals NaN."""
+    """Are all bits the same? NaN, for an unscored pair, equals NaN."""
     return len(xs) == len(ys) and all(
         torch.equal(x.nan_to_num(7e7), y.nan_to_num(7e7)) for x, y in zip(xs, ys, strict=True)
     )
 
 
 def matching(pattern: str, encoder: Encoder) -> set[str]:
-    """Return the names of the parameters that have the pattern; none for an empty pattern."""
+    """Return the names of the parameters that match a pattern; none for an empty pattern."""
     return {name for name, _ in encoder.named_parameters() if pattern and re.search(pattern, name)}
 
 
 def training_step(encoder: Encoder, items: Items, words: tuple[Tensor, Tensor], autocast: bool = False) -> list[Tensor]:
-    """Encode, under autocast if asked, and outside it score and take the step back; return S and the further loss."""
+    """Encode, under autocast if asked; score and backpropagate outside it; return S and the further loss."""
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         images, texts = encoder.encode_images(items), encoder.encode_texts(*words)
     if autocast:
@@ -111,9 +111,9 @@ def test_the_spec_rebuilds_the_options(case: Case) -> None:
 @every_example
 def test_the_same_seed_builds_the_same_model(case: Case) -> None:
     example, spec, model = case.example, case.spec, case.model
-    one, other = model.state_dict(), example.build(spec).state_dict()
-    assert one.keys() == other.keys()
-    assert [name for name, tensor in one.items() if not torch.equal(tensor, other[name])] == []
+    state, rebuilt = model.state_dict(), example.build(spec).state_dict()
+    assert state.keys() == rebuilt.keys()
+    assert [name for name, tensor in state.items() if not torch.equal(tensor, rebuilt[name])] == []
 
 
 @every_example
@@ -190,9 +190,9 @@ def test_eval_mode_gives_the_same_bits_and_changes_no_state(case: Case) -> None:
     example, spec, encoder = case.example, case.spec, case.encoder
     before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
     torch.manual_seed(1)
-    one = all_scores(encoder, example, spec)
+    first = all_scores(encoder, example, spec)
     torch.manual_seed(2)
-    assert equal(all_scores(encoder, example, spec), one)
+    assert equal(all_scores(encoder, example, spec), first)
     assert [name for name, tensor in encoder.state_dict().items() if not torch.equal(tensor, before[name])] == []
 
 
@@ -201,10 +201,10 @@ def test_what_is_random_is_so_in_training_only(case: Case) -> None:
     example, spec, encoder = case.example, case.spec, case.encoder
     encoder.train()
     torch.manual_seed(1)
-    one = all_scores(encoder, example, spec)
+    first = all_scores(encoder, example, spec)
     torch.manual_seed(2)
-    other = all_scores(encoder, example, spec)
-    assert example.stochastic is None or equal(other, one) != example.stochastic
+    second = all_scores(encoder, example, spec)
+    assert example.stochastic is None or equal(second, first) != example.stochastic
 
 
 @every_example
@@ -228,7 +228,7 @@ def test_scores_depend_on_neither_padding_nor_the_batch(case: Case) -> None:
     items, (ids, lengths) = example.items(spec), captions(spec)
 
     def pairs(items: Items, words: tuple[Tensor, Tensor]) -> list[Tensor]:
-        """Return the scores of pairs: where the score of one depends on the others, what it is computed from."""
+        """Return the scores of pairs, or their inputs where a pair's score depends on other pairs."""
         images, texts = encode(encoder, items, words)
         if not encoder.needs_full_matrix:
             return score(encoder, images, texts)
@@ -248,9 +248,9 @@ def test_scores_depend_on_neither_padding_nor_the_batch(case: Case) -> None:
     fewer = [S[:2, 1:] for S in whole]
     require_same(pairs(select(items, slice(2)), (ids[1:], lengths[1:])), fewer, "other items beside")
     for i in range(N):
-        one = (ids[i : i + 1, : int(lengths[i])], lengths[i : i + 1])
+        caption = (ids[i : i + 1, : int(lengths[i])], lengths[i : i + 1])
         j = (i + 1) % N
-        alone = pairs(select(items, slice(j, j + 1)), one)
+        alone = pairs(select(items, slice(j, j + 1)), caption)
         require_same(alone, [S[j : j + 1, i : i + 1] for S in whole], "one item and one caption")
 
 

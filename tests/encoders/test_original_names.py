@@ -151,7 +151,7 @@ def xvlm() -> Shapes:
     return below("vision_encoder", swin()) | below("text_encoder", words) | heads
 
 
-# spec, shape of an item, size of the vocabulary, what is expected; of a tower, how many tensors and millions there are
+# spec, shape of an item, size of the vocabulary, expected shapes; tower -> number of tensors, and of millions
 Family = tuple[EncoderSpec, Any, int, Callable[[], Shapes], Mapping[str, tuple[int, float]]]
 FAMILIES: dict[str, Family] = {
     "scan": (SCAN(), REGIONS, 8481, attention_over_words, {"text.": (9, 10.69)}),
@@ -173,8 +173,8 @@ def test_names_and_shapes_are_the_originals(family: str) -> None:
     found = shapes_of(spec, item_shape, words, buffers=family == "xvlm")
     assert found == expected()
     for tower, (tensors, millions) in counts.items():
-        own = [shape for name, shape in found.items() if name.startswith(tower)]
-        assert (len(own), round(sum(map(prod, own)) / 1e6, 2)) == (tensors, millions), tower
+        shapes = [shape for name, shape in found.items() if name.startswith(tower)]
+        assert (len(shapes), round(sum(map(prod, shapes)) / 1e6, 2)) == (tensors, millions), tower
 
 
 def test_those_of_parts_and_variants_are_the_originals() -> None:

@@ -1,4 +1,4 @@
-"""Options out of range and items of another shape, which each family refuses before anything is built."""
+"""Does each family refuse options out of range, and items of another shape, before it builds anything?"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ CAPTIONS = [[1, 5, 6, 2], [1], [1, 4, 5, 9, 7, 2], [1, 2], [1, 7, 2]]
 LENGTHS = torch.tensor([len(caption) for caption in CAPTIONS])
 
 
-def padded(captions: list[list[int]] = CAPTIONS, more: int = 0) -> Tensor:
+def pad(captions: list[list[int]] = CAPTIONS, more: int = 0) -> Tensor:
     longest = max(map(len, captions)) + more
     return torch.tensor([caption + [0] * (longest - len(caption)) for caption in captions])
 
@@ -36,7 +36,7 @@ def pictures(n: int = 3) -> Tensor:
 
 def sides(encoder: Encoder) -> tuple[EncodedBatch, EncodedBatch]:
     with torch.no_grad():
-        return encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
+        return encoder.encode_images(pictures()), encoder.encode_texts(pad(), LENGTHS)
 
 
 def unit_vectors(*shape: int) -> Tensor:

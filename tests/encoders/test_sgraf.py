@@ -22,7 +22,7 @@ LENGTHS = torch.tensor([len(caption) for caption in CAPTIONS])
 both_modules = each("module", ["sgr", "saf"])
 
 
-def padded(more: int = 0) -> Tensor:
+def pad(more: int = 0) -> Tensor:
     longest = max(map(len, CAPTIONS)) + more
     return torch.tensor([caption + [0] * (longest - len(caption)) for caption in CAPTIONS])
 
@@ -44,7 +44,7 @@ def pictures(n: int = 4) -> Tensor:
 
 def sides(encoder: Encoder) -> tuple[EncodedBatch, EncodedBatch]:
     with torch.no_grad():
-        return encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
+        return encoder.encode_images(pictures()), encoder.encode_texts(pad(), LENGTHS)
 
 
 def score(encoder: Encoder, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
@@ -84,7 +84,7 @@ def test_scores_equal_the_loop_at_the_original_sizes(oracle: Oracles, module: st
     encoder = SGRAF(module=module).build((36, 64), 10).eval()  # type: ignore[arg-type]
     with torch.no_grad():
         images = encoder.encode_images(torch.randn(2, 36, 64))
-        texts = encoder.encode_texts(padded(), LENGTHS)
+        texts = encoder.encode_texts(pad(), LENGTHS)
     assert images.local is not None and texts.local is not None
     captions = [texts.local[j, : len(caption)] for j, caption in enumerate(CAPTIONS)]
     with torch.no_grad():
@@ -98,7 +98,7 @@ def test_one_step_of_training_equals_the_loop_and_so_do_its_running_statistics(o
     encoder.pairs_per_chunk = 8  # two captions at a time, sorted by length
     state = similarity_state(encoder)
     S = oracle_scores(oracle, encoder, state, training=True)
-    images, texts = encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
+    images, texts = encoder.encode_images(pictures()), encoder.encode_texts(pad(), LENGTHS)
     computed = score(encoder, images, texts)
     assert torch.allclose(computed, S, atol=1e-5)
     computed.sum().backward()  # scores every chunk again, which must not count twice
@@ -114,7 +114,7 @@ def test_the_order_of_captions_matters_to_the_running_statistics() -> None:
     means = []
     for rows in (torch.arange(6), torch.arange(5, -1, -1)):
         encoder = model(",module=saf").train()
-        images, texts = encoder.encode_images(pictures()), encoder.encode_texts(padded()[rows], LENGTHS[rows])
+        images, texts = encoder.encode_images(pictures()), encoder.encode_texts(pad()[rows], LENGTHS[rows])
         score(encoder, images, texts)
         means.append(similarity_state(encoder)["SAF_module.bn.running_mean"])
     assert not torch.allclose(means[0], means[1], atol=1e-6)
@@ -124,7 +124,7 @@ def test_statistics_are_learnt_without_a_gradient_too() -> None:
     encoder = model(",module=saf").train()
     before = similarity_state(encoder)["SAF_module.bn.running_var"]
     with torch.no_grad():
-        score(encoder, encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS))
+        score(encoder, encoder.encode_images(pictures()), encoder.encode_texts(pad(), LENGTHS))
     assert not torch.equal(similarity_state(encoder)["SAF_module.bn.running_var"], before)
 
 
@@ -133,8 +133,8 @@ def test_saf_couples_the_images_of_a_batch_in_training_only() -> None:
         encoder = model(",module=saf")
         images, texts = sides(encoder)
         encoder.train(training)
-        whole, some = score(encoder, images, texts), score(encoder, images.select(slice(0, 2)), texts)
-        assert torch.allclose(whole[:2], some, atol=1e-6) != training
+        whole, two_images = score(encoder, images, texts), score(encoder, images.select(slice(0, 2)), texts)
+        assert torch.allclose(whole[:2], two_images, atol=1e-6) != training
 
 
 def test_scores_of_a_new_model_are_about_one_half() -> None:

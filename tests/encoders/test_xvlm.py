@@ -51,14 +51,14 @@ def pictures(n: int = 3, size: int = SIZE) -> Tensor:
     return torch.randint(0, 256, (n, 3, size, size), dtype=torch.uint8, generator=generator)
 
 
-def padded(more: int = 0) -> Tensor:
+def pad(more: int = 0) -> Tensor:
     longest = max(map(len, CAPTIONS)) + more
     return torch.tensor([caption + [0] * (longest - len(caption)) for caption in CAPTIONS])
 
 
 def sides(encoder: Encoder) -> tuple[EncodedBatch, EncodedBatch]:
     with torch.no_grad():
-        return encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
+        return encoder.encode_images(pictures()), encoder.encode_texts(pad(), LENGTHS)
 
 
 def cosines(encoder: Encoder) -> Tensor:
@@ -66,7 +66,7 @@ def cosines(encoder: Encoder) -> Tensor:
     return images.vectors @ texts.vectors.T
 
 
-def reranked(encoder: Encoder) -> Pair[Tensor]:
+def rerank(encoder: Encoder) -> Pair[Tensor]:
     with torch.no_grad():
         pair = encoder.score(*sides(encoder))
     assert isinstance(pair, Pair)
@@ -89,9 +89,9 @@ def loss(encoder: Encoder, mask: Mask | None = None) -> Tensor | None:
     """Return the model's own loss on five pairs of picture and caption."""
     torch.manual_seed(5)
     images = encoder.encode_images(pictures()[torch.from_numpy(OWNER)])
-    texts = encoder.encode_texts(padded(), LENGTHS)
+    texts = encoder.encode_texts(pad(), LENGTHS)
     mask = mask or pair_mask(torch.from_numpy(OWNER), "mask")
-    return encoder.extra_loss(images, texts, torch.zeros(5, 5), mask, padded(), LENGTHS)
+    return encoder.extra_loss(images, texts, torch.zeros(5, 5), mask, pad(), LENGTHS)
 
 
 def test_cosines_and_logits_equal_loops_over_pairs(oracle: Oracles) -> None:
@@ -102,7 +102,7 @@ def test_cosines_and_logits_equal_loops_over_pairs(oracle: Oracles) -> None:
         scores = encoder.score_pairs(*sides(encoder))
     assert torch.allclose(scores, match_logits[..., 1], atol=1e-5)
     assert min(float(scores.std()), float(expected.std())) > 1e-2, "scores must differ for the test to say something"
-    both = reranked(encoder)
+    both = rerank(encoder)
     assert torch.allclose(both.i2t, match_logits[..., 1], atol=1e-5)
     assert torch.allclose(both.t2i, match_logits[..., 1].T, atol=1e-5)
 
@@ -111,7 +111,7 @@ def test_cosines_and_logits_equal_loops_over_pairs(oracle: Oracles) -> None:
 def test_the_best_by_cosine_are_reranked_and_the_rest_is_left_unscored(oracle: Oracles, k: int) -> None:
     encoder = model(f",score=itm,k_test={k}")
     expected, match_logits = logits(oracle, encoder)
-    both = reranked(encoder)
+    both = rerank(encoder)
     for scores, S, logit in (
         (both.i2t, expected, match_logits[..., 1]),
         (both.t2i, expected.T, match_logits[..., 1].T),
@@ -125,7 +125,7 @@ def test_the_best_by_cosine_are_reranked_and_the_rest_is_left_unscored(oracle: O
 
 
 def test_retrieval_puts_unscored_pairs_last() -> None:
-    both = reranked(model(",score=itm,k_test=1"))
+    both = rerank(model(",score=itm,k_test=1"))
     i2t, _ = retrieve(both, OWNER)
     for image in range(3):
         first = int(both.i2t[image].nan_to_num(nan=-torch.inf).argmax())
@@ -139,9 +139,9 @@ def test_an_image_is_projected_once_for_all_its_captions() -> None:
     for layer in (1, 2):
         key = encoder.get_submodule(f"text_encoder.encoder.layer.{layer}.crossattention.self.key")
         key.register_forward_hook(lambda _, given, out: calls.append(given[0].shape[0]))
-    whole = reranked(encoder)
+    whole = rerank(encoder)
     assert sum(calls) == 3 * 2
-    assert torch.allclose(whole.i2t, reranked(model(",score=itm,k_test=9")).i2t, atol=1e-6)
+    assert torch.allclose(whole.i2t, rerank(model(",score=itm,k_test=9")).i2t, atol=1e-6)
 
 
 def test_the_gradient_in_chunks_is_that_of_all_pairs_at_once() -> None:
@@ -150,7 +150,7 @@ def test_the_gradient_in_chunks_is_that_of_all_pairs_at_once() -> None:
     gradients = []
     for pairs in (2, 1000, 0):
         encoder.pairs_per_chunk = pairs
-        images, texts = encoder.encode_images(pictures().double() / 255), encoder.encode_texts(padded(), LENGTHS)
+        images, texts = encoder.encode_images(pictures().double() / 255), encoder.encode_texts(pad(), LENGTHS)
         S = encoder.score(images, texts) if pairs else encoder.score_pairs(images, texts)
         assert isinstance(S, Tensor)
         trained = {n: p for n, p in encoder.named_parameters() if p.requires_grad and "_proj" not in n}
@@ -165,7 +165,7 @@ def test_the_matching_loss_is_the_cross_entropy_of_the_drawn_pairs(oracle: Oracl
     match_logits = logits(oracle, encoder)[1][torch.from_numpy(OWNER)]
     mask = pair_mask(torch.from_numpy(OWNER), "mask")
     images = encoder.encode_images(pictures()[torch.from_numpy(OWNER)])
-    S = images.vectors @ encoder.encode_texts(padded(), LENGTHS).vectors.T
+    S = images.vectors @ encoder.encode_texts(pad(), LENGTHS).vectors.T
     torch.manual_seed(5)
     pairs = sample_pairs(S.detach() / 0.07, mask)
     each = [
@@ -218,7 +218,7 @@ def test_a_released_file_can_rerank(size: int) -> None:
     assert opened is not None
     matcher: Encoder = replace(opened.encoder, score="itm").build(opened.item_shape, opened.vocabulary_size).eval()
     matcher.load_state_dict(opened.weights)
-    images, texts = matcher.encode_images(pictures(size=size)), matcher.encode_texts(padded(), LENGTHS)
+    images, texts = matcher.encode_images(pictures(size=size)), matcher.encode_texts(pad(), LENGTHS)
     assert matcher.score_pairs(images, texts).isfinite().all()
 
 
@@ -268,7 +268,7 @@ def test_a_tiny_one_learns_scenes(tmp_path: Path) -> None:
 
 
 def test_captions_of_one_length_score_the_same_with_and_without_padding() -> None:
-    """Chunks in training have no mask where no caption is shorter than the others."""
+    """Training passes no mask for chunks whose captions are equally long."""
     encoder = model(",score=itm").train()
     ids = torch.tensor([caption[:2] for caption in CAPTIONS])
     images, texts = encoder.encode_images(pictures()), encoder.encode_texts(ids, torch.full((5,), 2))

@@ -32,8 +32,8 @@ def main() -> int:
     seeds = range(options.first, options.first + cases)
     verdicts = run_campaign(kinds, seeds, home, options.jobs, _report)
     findings = findings_of(verdicts)
-    for one in findings if options.keep else ():
-        keep_finding(one, original_of(one.kind, home), home)
+    for finding in findings if options.keep else ():
+        keep_finding(finding, original_of(finding.kind, home), home)
     outcomes: tuple[Outcome, ...] = tuple(options.also)
     text = format_tally(verdicts) + "\n\n" + format_findings(verdicts)
     if outcomes:

@@ -1,4 +1,4 @@
-"""Dumps of any two sides and of one set: small arrays of each, and everything that commands learn from one."""
+"""Make small dumps of any two sides and of one set, and return everything that commands learn from a dump."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SWEEP = Sweep(("ntxent", "triplet"), ("cocos", "recall"), batch_size=8)
 
 
 def pair_arrays() -> dict[str, Any]:
-    """Return queries, one of which has two positives and one none, documents, and mined negatives of some."""
+    """Return queries (one has two positives, one has none), documents, and mined negatives of a part of the queries."""
     random = np.random.default_rng(0)
     queries = np.array([0, 1, 2, 3, 4, 5, 6, 6])
     negatives = random.integers(0, DOCUMENTS, (QUERIES, 2))

@@ -1,4 +1,4 @@
-"""Judge cases of many kinds, each batch in a process of its own; a process that dies is a finding, not the end."""
+"""Judge cases of many kinds, each batch in a new process; the death of a process is a finding, not the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OnBatch = Callable[[str, list[Verdict]], None]
 def run_campaign(
     kinds: Sequence[str], seeds: range, home: Path, jobs: int = 1, on_batch: OnBatch | None = None
 ) -> list[Verdict]:
-    """Judge the cases of kinds x seeds and return all verdicts, which are also lines of HOME/verdicts.jsonl.
+    """Judge the cases of kinds x seeds, write all verdicts to HOME/verdicts.jsonl and return them.
 
     Args:
         kinds: by name.
@@ -41,10 +41,10 @@ def run_campaign(
     home.mkdir(parents=True, exist_ok=True)
     (home / "verdicts.jsonl").unlink(missing_ok=True)
     batches = [
-        (kind, own[start : start + BATCH])
+        (kind, chosen[start : start + BATCH])
         for kind in kinds
-        for own in [share_of(load_kind(kind), seeds)]
-        for start in range(0, len(own), BATCH)
+        for chosen in [share_of(load_kind(kind), seeds)]
+        for start in range(0, len(chosen), BATCH)
     ]
 
     def run(batch: tuple[str, range]) -> list[Verdict]:
@@ -60,12 +60,12 @@ def run_campaign(
 
 
 def share_of(kind: Kind, seeds: range) -> range:
-    """Return the seeds of a kind: all, or the first ones where its cases take long."""
+    """Return the seeds of a kind: all, or only the first where its cases take long."""
     return seeds[: max(1, round(len(seeds) * _share(kind)))]
 
 
 def cases_of_each(kinds: Sequence[str], total: int) -> int:
-    """Return the number of cases of a kind that makes `total` of all kinds, shares considered."""
+    """Return the number of cases of each kind that makes `total` over all kinds, shares considered."""
     loaded = [load_kind(kind) for kind in kinds]
     cases = math.ceil(total / sum(map(_share, loaded)))
     while sum(len(share_of(kind, range(cases))) for kind in loaded) < total:  # shares are rounded
@@ -74,10 +74,10 @@ def cases_of_each(kinds: Sequence[str], total: int) -> int:
 
 
 def run_batch(kind: str, seeds: Sequence[int], home: Path) -> list[Verdict]:
-    """Return the verdicts of some cases of a kind; the process is started again after every death of it."""
+    """Return the verdicts of a kind's cases; start a new process after every death."""
     try:
         original = original_of(kind, home)
-    except Exception as error:  # a kind that cannot be made is a finding too
+    except Exception as error:  # a kind whose files cannot be made is a finding too
         return [
             Verdict(kind, seeds[0], "crash", f"no valid file: {type(error).__name__}: {error}"[:600], innermost(error))
         ]
@@ -85,13 +85,13 @@ def run_batch(kind: str, seeds: Sequence[int], home: Path) -> list[Verdict]:
     waiting = list(seeds)
     while waiting:
         with tempfile.TemporaryDirectory(prefix="lossscope-fuzz-") as scratch:
-            own = Path(scratch)
-            code = _start(kind, original, own, waiting)
-            new, begun = _read_verdicts(own / "verdicts.jsonl")
+            folder = Path(scratch)
+            code = _start(kind, original, folder, waiting)
+            new, begun = _read_verdicts(folder / "verdicts.jsonl")
             verdicts += new
             waiting = waiting[len(new) :]
             if code != 0:
-                stack, log = (_text(own / name) for name in ("stacks", "log"))
+                stack, log = (_text(folder / name) for name in ("stacks", "log"))
                 verdicts.append(judge_death(kind, begun if begun is not None else waiting[0], code, stack, log))
                 waiting = [] if begun is None else waiting[1:]  # the valid files cannot be read
     return verdicts
@@ -110,7 +110,7 @@ def keep_finding(verdict: Verdict, original: Path, home: Path) -> Path:
 
 
 def findings_of(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Return those that may not be."""
+    """Return the verdicts whose outcome must not happen."""
     return [verdict for verdict in verdicts if verdict.outcome in FINDINGS]
 
 
@@ -118,9 +118,9 @@ def _share(kind: Kind) -> float:
     return float(getattr(kind, "SHARE", 1.0))
 
 
-def _start(kind: str, original: Path, own: Path, seeds: Sequence[int]) -> int:
-    """Judge cases in a process of their own, and return how it ended."""
-    process = farm.context().Process(target=judge_alone, args=(kind, original, own, list(seeds), os.environ[HOME]))
+def _start(kind: str, original: Path, scratch: Path, seeds: Sequence[int]) -> int:
+    """Judge cases in a new process, and return its exit code."""
+    process = farm.context().Process(target=judge_alone, args=(kind, original, scratch, list(seeds), os.environ[HOME]))
     process.start()
     process.join()
     assert process.exitcode is not None
@@ -128,7 +128,7 @@ def _start(kind: str, original: Path, own: Path, seeds: Sequence[int]) -> int:
 
 
 def _read_verdicts(file: Path) -> tuple[list[Verdict], int | None]:
-    """Return the verdicts, and the seed that was begun and has none."""
+    """Return the verdicts, and the seed that began without a verdict."""
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.is_file() else []
     verdicts = [Verdict(**line) for line in lines if "begun" not in line]
     last = lines[-1].get("begun") if lines else None
@@ -136,22 +136,22 @@ def _read_verdicts(file: Path) -> tuple[list[Verdict], int | None]:
 
 
 def judge_death(kind: str, seed: int, code: int, stack: str, log: str) -> Verdict:
-    """Return the verdict of a case that ended its process: a hang where the watchdog wrote a stack, else a crash.
+    """Return the verdict of a case that killed its process: a hang where the watchdog wrote a stack, else a crash.
 
     Args:
         kind: of the case.
         seed: of the case.
         code: of the process.
-        stack: that the watchdog wrote.
-        log: what the process said.
+        stack: written by the watchdog.
+        log: output of the process.
     """
     frames = re.findall(r'File "([^"]+)", line (\d+)', stack or log)
-    own = [(file, line) for file, line in frames if f"{ROOT}/lossscope/" in file or f"{ROOT}/cli/" in file]
-    place = ":".join((own or frames)[0]).removeprefix(f"{ROOT}/") if frames else ""
+    ours = [(file, line) for file, line in frames if f"{ROOT}/lossscope/" in file or f"{ROOT}/cli/" in file]
+    frame = ":".join((ours or frames)[0]).removeprefix(f"{ROOT}/") if frames else ""
     if stack:
-        return Verdict(kind, seed, "hang", "a call that does not return to Python", place)
+        return Verdict(kind, seed, "hang", "a call that does not return to Python", frame)
     cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    return Verdict(kind, seed, "crash", f"{cause}: {log[-300:]}", place)
+    return Verdict(kind, seed, "crash", f"{cause}: {log[-300:]}", frame)
 
 
 def _text(file: Path) -> str:

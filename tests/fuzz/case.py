@@ -17,12 +17,12 @@ from .signing import SIGNABLE, sign
 
 EVIL = 'open(__file__ + ".ran", "w").close()\n\n\nclass Evil:\n    pass\n\n\nobjective = Evil\n'
 _TRIES = 30
-_SIGNED = 0.5  # share of readable files whose checksums are made right again
+_SIGNED = 0.5  # share of readable files whose checksums are corrected
 
 
 @dataclass(frozen=True)
 class Damage:
-    """What was done to a folder."""
+    """The damage of a folder."""
 
     file: str  # relative to the folder
     mutators: tuple[str, ...]
@@ -30,7 +30,7 @@ class Damage:
 
     @property
     def of_bytes(self) -> bool:
-        """Whether only bytes were changed, without knowledge of the format."""
+        """Did the damage change only bytes, without knowledge of the format?"""
         return all(name in BYTES for name in self.mutators)
 
 
@@ -40,14 +40,14 @@ def random_of(kind: str, seed: int) -> Generator:
 
 
 def fresh_copy(original: Path, folder: Path) -> None:
-    """Make `folder` a copy of a valid one, beside which lies a plug-in that nobody may import."""
+    """Make `folder` a copy of a valid folder, with a plug-in beside it that nobody may import."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(original, folder, symlinks=True)
     (folder / "evil.py").write_text(EVIL, encoding="utf-8")
 
 
 def damage(original: Path, folder: Path, kind: Kind, rng: Generator) -> Damage:
-    """Make `folder` a damaged copy: one mutator, or two on one file. At least one byte or name is another one."""
+    """Make `folder` a damaged copy: one mutator, or two on one file. At least one byte or name differs."""
     for _ in range(_TRIES):
         fresh_copy(original, folder)
         pattern = list(kind.FILES)[rng.integers(len(kind.FILES))]

@@ -1,4 +1,4 @@
-"""Run a command of lossscope in this process and return what it printed."""
+"""Run a command of lossscope in this process and return its output."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typer.testing import CliRunner
 
 
 class Refusal(Exception):
-    """A command ended with a message; its text is what stood on stderr."""
+    """A command ended with a message; the text is that of stderr."""
 
 
 def run_command(*arguments: str) -> str:
     """Return the standard output of a command.
 
-    Raises Refusal where it ends with a message and an exit code, and what escaped it otherwise.
+    Raises Refusal where it ends with a message and an exit code; other exceptions pass through.
     """
     result = CliRunner().invoke(app, list(arguments))
     if result.exit_code == 0:

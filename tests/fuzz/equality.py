@@ -33,12 +33,12 @@ def _parts(value: Any) -> Iterator[bytes]:
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield from _parts({item.name: getattr(value, item.name) for item in dataclasses.fields(value)})
     elif isinstance(value, Mapping):
-        for key, one in value.items():
+        for key, item in value.items():
             yield from _parts(key)
-            yield from _parts(one)
+            yield from _parts(item)
     elif isinstance(value, list | tuple | set | frozenset):
-        for one in sorted(value, key=repr) if isinstance(value, set | frozenset) else value:
-            yield from _parts(one)
+        for item in sorted(value, key=repr) if isinstance(value, set | frozenset) else value:
+            yield from _parts(item)
     elif callable(value):
         yield b"callable"
     else:

@@ -1,4 +1,4 @@
-"""Which mutators damage which family of files; every file but a folder is also damaged as bytes."""
+"""The mutators of each family of files; the mutators of bytes damage every file too, but no folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol, cast
 from numpy.random import Generator
 
 BYTES = ("flip_bits", "insert_bytes", "delete_bytes", "overwrite_block", "swap_blocks", "truncate", "append_bytes")
-"""Mutators that know nothing of a format: what a checksum must notice."""
+"""Mutators that know no format; a checksum must notice their damage."""
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "arrow": (),
@@ -52,6 +52,6 @@ def load_mutator(name: str) -> Mutator:
 
 
 def mutators_of(family: str) -> tuple[str, ...]:
-    """Return the names of the mutators of a family: its own, each as likely as all of those of bytes by two."""
-    own = FAMILIES[family]
-    return own if family == "folder" else (*BYTES, *own * (4 if own else 1))
+    """Return the names of a family's mutators: four times each of the family's, and each mutator of bytes once."""
+    mutators = FAMILIES[family]
+    return mutators if family == "folder" else (*BYTES, *mutators * (4 if mutators else 1))

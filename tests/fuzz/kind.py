@@ -1,4 +1,4 @@
-"""What a kind of file is here: a module of tests/fuzz/kinds that makes a valid one and reads it as commands do."""
+"""A kind of file is a module of tests/fuzz/kinds that makes a valid file and reads it as commands do."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ KINDS = Path(__file__).parent / "kinds"
 class Kind(Protocol):
     """A module of tests/fuzz/kinds.
 
-    It may also have SHARE, of the cases of other kinds, where its own take long, and NAMES_FILES = False where messages
-    have no file to name.
+    It may also have SHARE, its share of other kinds' cases where its cases take long, and NAMES_FILES = False where
+    messages have no file to name.
     """
 
     FILES: Mapping[str, str]  # pattern of files that are damaged -> their family in tests/fuzz/families
@@ -25,7 +25,7 @@ class Kind(Protocol):
         ...
 
     def read(self, folder: Path) -> object:
-        """Read the folder, which is also the current one, and return everything that the reader learnt from it."""
+        """Read the folder, which is also the current folder, and return everything that the reader learnt."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Limits of one case: seconds of the processor, and bytes of address space beyond those in use."""
+"""Limit one case by seconds of the processor, and by bytes of address space beyond those in use."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from typing import IO
 SECONDS = 10.0
 BYTES = 2 << 30
 GRACE = 5.0  # seconds of the processor until a call that does not return to Python ends the process
-_TICK = 1.0  # seconds between looks at a case that has had its time on the clock
-_IDLE = 0.002  # seconds of the processor in a tick, below which a case is waiting and not slowed down by others
+_TICK = 1.0  # seconds between looks at a case whose time on the clock is over
+_IDLE = 0.002  # a case with fewer seconds of the processor in a tick is waiting, not slowed down by others
 _LONGEST = 300.0  # seconds on the clock
 
 
 class TimeLimit(BaseException):
-    """A case took longer than it may; no reader catches it, since it is no Exception."""
+    """A case took too long; no reader catches this, since it is no Exception."""
 
 
 @contextlib.contextmanager
 def limits(stacks: IO[str], seconds: float = SECONDS, size: int = BYTES, grace: float = GRACE) -> Iterator[None]:
-    """Run a block under both limits; a machine that is busy with others makes no hang.
+    """Run a block under both limits; other work on the machine makes no hang.
 
-    Raises TimeLimit in the block when it has had its seconds of the processor, or has waited for that long on the clock
-    and still waits. Where that is not heeded, the process ends with its stack written to `stacks`. Allocations beyond
+    Raises TimeLimit in the block when its seconds of the processor are used, or when it has waited as long on the clock
+    and still waits. If the block goes on, the process ends with its stack written to `stacks`. Allocations beyond
     the bytes fail.
 
     Args:
@@ -64,7 +64,7 @@ class _Watch:
         self.last = self.begun
 
     def __call__(self, _signal: int, _frame: FrameType | None) -> None:
-        """Raise TimeLimit where the time is over, or nothing happens any more."""
+        """Raise TimeLimit where the time is over, or the case has stopped working."""
         now = time.process_time()
         idle = now - self.last < _IDLE and self.last != self.begun
         self.last = now

@@ -1,4 +1,4 @@
-"""Arrays and tensors that a reader does not expect: other types and shapes, undefined numbers, declared sizes."""
+"""Make arrays and tensors that a reader does not expect: other types and shapes, undefined numbers, false sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def odd_array(array: Any, rng: Generator) -> Any:
 
 
 def odd_tensor(tensor: torch.Tensor, rng: Generator) -> Any:
-    """Return a tensor made from a valid one, of kinds that numpy does not know among them."""
+    """Return a tensor made from a valid one; its kind may be one that numpy lacks."""
     choice = rng.integers(14)
     if choice == 0:
         return torch.zeros(1).expand(10**6, 10**6)  # a file of four bytes
@@ -47,16 +47,16 @@ def odd_tensor(tensor: torch.Tensor, rng: Generator) -> Any:
         return changed.tolist()
 
 
-def odd_entry(value: Any, rng: Generator, own: type, odd: Callable[[Any, Generator], Any]) -> Any:
-    """Return what may stand in the place of an entry of a file: any object.
+def odd_entry(value: Any, rng: Generator, kind: type, odd: Callable[[Any, Generator], Any]) -> Any:
+    """Return an object that may replace an entry of a file.
 
     Args:
         value: of the entry.
         rng: of the case.
-        own: type of the entries that are mostly made odd ones of their type.
-        odd: makes an odd one of such an entry.
+        kind: type of the entries that mostly become odd objects of the same type.
+        odd: makes an odd object from such an entry.
     """
-    return odd(value, rng) if isinstance(value, own) and rng.random() < 0.8 else draw_object(rng)
+    return odd(value, rng) if isinstance(value, kind) and rng.random() < 0.8 else draw_object(rng)
 
 
 def _with_number(array: Any, rng: Generator) -> Any:

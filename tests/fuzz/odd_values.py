@@ -1,4 +1,4 @@
-"""Values that a reader does not expect: literals of JSON and TOML, texts, and the same as Python objects."""
+"""Draw values that a reader does not expect: literals of JSON and TOML, texts, and Python objects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.random import Generator
 
-PLUGIN = "./evil.py:Evil"  # a file of the case's own folder, which leaves a mark where it is imported
+PLUGIN = "./evil.py:Evil"  # a file in the case's folder that leaves a mark when it is imported
 DEPTH = 100_000
 
 _TEXTS = (
@@ -45,12 +45,12 @@ def draw_text(rng: Generator) -> str:
 
 
 def draw_json(rng: Generator) -> str:
-    """Return a JSON literal of another type or size, or what is no JSON."""
+    """Return a JSON literal of another type or size, or text that is no JSON."""
     return _draw(rng, _JSON, _NUMBERS)
 
 
 def draw_toml(rng: Generator) -> str:
-    """Return a TOML literal of another type or size, or what is no TOML."""
+    """Return a TOML literal of another type or size, or text that is no TOML."""
     return _draw(rng, _TOML, _NUMBERS)
 
 
@@ -69,11 +69,11 @@ def draw_object(rng: Generator) -> Any:
             continue
 
 
-def _draw(rng: Generator, own: tuple[str, ...], numbers: tuple[str, ...]) -> str:
+def _draw(rng: Generator, words: tuple[str, ...], numbers: tuple[str, ...]) -> str:
     choice = rng.random()
     if choice < 0.35:
         return json.dumps(draw_text(rng))
-    pool = numbers if choice < 0.6 else own
+    pool = numbers if choice < 0.6 else words
     return pool[rng.integers(len(pool))]
 
 

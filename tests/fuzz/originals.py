@@ -12,7 +12,7 @@ from pathlib import Path
 from .kind import load_kind
 
 ROOT = Path(__file__).parents[2]
-HOME = "LOSSSCOPE_FUZZ_HOME"  # environment: where originals and findings are kept
+HOME = "LOSSSCOPE_FUZZ_HOME"  # environment variable: folder of originals and findings
 
 
 def original_of(kind: str, home: Path) -> Path:
@@ -26,7 +26,7 @@ def shared(name: str, make: Callable[[Path], object]) -> Path:
 
 
 def made_once(home: Path, name: str, make: Callable[[Path], object]) -> Path:
-    """Return HOME/VERSION/NAME, filled by `make` where it is not there; half of one is never kept."""
+    """Return HOME/VERSION/NAME, filled by `make` where it is missing; a half-filled folder is never kept."""
     folder = home / version_of_code() / name
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -34,13 +34,13 @@ def made_once(home: Path, name: str, make: Callable[[Path], object]) -> Path:
         make(part)
         try:
             part.rename(folder)
-        except OSError:  # made by another process meanwhile
+        except OSError:  # another process made it meanwhile
             shutil.rmtree(part)
     return folder
 
 
 def version_of_code() -> str:
-    """Return a hash of the files that write what is damaged."""
+    """Return a hash of the files that write the originals."""
     whole = hashlib.sha256()
     for pattern in ("lossscope/**/*.py", "tests/fuzz/**/*.py", "tests/tiny.py"):
         for file in sorted(ROOT.glob(pattern)):

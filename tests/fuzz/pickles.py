@@ -1,4 +1,4 @@
-"""Pickles that no library writes: calls, references that go nowhere, endless depth, doubling, lying lengths."""
+"""Make pickles that no library writes: calls, dangling references, endless depth, doubling, false lengths."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def odd_opcodes(rng: Generator) -> bytes:
 
 
 def doubling(levels: int = 60) -> bytes:
-    """Return opcodes of a list that holds the one before twice, `levels` deep: 2 ** levels items in a few bytes."""
+    """Return opcodes of lists that each hold the last list twice, `levels` deep: 2 ** levels items in a few bytes."""
     first = b"(lp1000\nI1\na"
     return first + b"".join(b"(lp%d\ng%d\nag%d\na" % (n, n - 1, n - 1) for n in range(1001, 1001 + levels))
 
 
 def with_odd_opcodes(data: bytes, rng: Generator) -> tuple[bytes, str]:
-    """Return a pickle with odd opcodes somewhere in it, or of them alone, and where they are."""
+    """Return a pickle with odd opcodes in it, or of odd opcodes alone, and their position."""
     odd = odd_opcodes(rng)
     if rng.random() < 0.4:
         return odd + b".", f"only {odd[:40]!r}"
-    place = int(rng.integers(2, max(3, len(data))))
-    return data[:place] + odd + data[place:], f"{odd[:40]!r} at {place}"
+    start = int(rng.integers(2, max(3, len(data))))
+    return data[:start] + odd + data[start:], f"{odd[:40]!r} at {start}"

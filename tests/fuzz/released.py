@@ -1,4 +1,4 @@
-"""Released files of VSE++, written as their authors do, and opened as `lossscope convert` does."""
+"""Write released files of VSE++ as their authors do, and open them as `lossscope convert` does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_vsepp(folder: Path, old_pickle: bool = False) -> object:
 
 
 def open_model(path: Path, vocabulary: Path | None, data: str, old_pickle: bool = False) -> object:
-    """Return everything that opening a released file or folder says, after its model was built once.
+    """Return everything that opening a released file or folder tells, after building its model once.
 
     Args:
         path: of the file or folder.

@@ -1,4 +1,4 @@
-"""What is compared of a source, of a data set and of a run: numbers, ids and texts, not fingerprints of files."""
+"""Return the compared parts of a source, a data set and a run: numbers, ids and texts, no fingerprints of files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rows_of(spec: str, *names: str) -> object:
 
 
 def texts_of(spec: str) -> object:
-    """Build a data set of two texts and return every text, id and pair of all its splits, and what it said of them."""
+    """Build a data set of two texts and return every text, id, pair and notice of all its splits."""
     data = build("datasets", spec)
     return data.splits(), [_texts(data.split(name)) for name in data.splits()]
 

@@ -1,4 +1,4 @@
-"""A run of one epoch, stopped there, and resumed to a second one."""
+"""Resume a run that stopped after its first epoch to a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make the checksums of a damaged file right again, as somebody does who writes the file on purpose."""
+"""Correct the checksums of a damaged file, as an attacker would."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ SIGNABLE = frozenset({
     "json_keys", "json_values", "npy_content", "parquet_columns", "plugin_specs", "safetensors_content",
     "torch_content", "torch_plugins",
 })  # fmt: skip
-"""Mutators that leave a file which its own library can read."""
+"""Mutators after which the file's library can still read the file."""
 
 
 def sign(file: Path, before: str) -> bool:
-    """State the digests of a file's new content wherever its old ones are stated; return whether there were any.
+    """Replace a file's old digests by those of its new content; return whether there were any.
 
     Args:
         file: damaged.
         before: SHA-256 of the file as it was.
     """
-    signed = [own(file) for own in (_sign_manifest, _sign_checkpoint, _sign_tensors, _sign_rows)]
+    signed = [sign_part(file) for sign_part in (_sign_manifest, _sign_checkpoint, _sign_tensors, _sign_rows)]
     after = hashlib.sha256(file.read_bytes()).hexdigest()
     return any([*signed, *(_replace(manifest, before, after) for manifest in file.parent.glob("*.json"))])
 
@@ -49,7 +49,7 @@ def _replace(manifest: Path, before: str, after: str) -> bool:
 
 
 def _sign_manifest(file: Path) -> bool:
-    """State the digest of a manifest's own entries."""
+    """State the digest of a manifest's entries."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if "sha256" not in content:

@@ -11,14 +11,14 @@ from .verdict import FINDINGS, Outcome, Verdict
 
 
 def format_tally(verdicts: Sequence[Verdict]) -> str:
-    """Return a row for each kind and one for all: cases, and how many ended in which way."""
+    """Return a row for each kind and one for all: cases, and the number with each outcome."""
     outcomes: tuple[Outcome, ...] = get_args(Outcome)
     kinds = sorted({verdict.kind for verdict in verdicts})
     width = max([len(kind) for kind in kinds] + [4])
     rows = [("kind", "cases", *outcomes)]
-    for kind, own in [*((kind, [v for v in verdicts if v.kind == kind]) for kind in kinds), ("all", verdicts)]:
-        counts = Counter(verdict.outcome for verdict in own)
-        rows.append((kind, str(len(own)), *(str(counts[outcome] or "·") for outcome in outcomes)))
+    for kind, judged in [*((kind, [v for v in verdicts if v.kind == kind]) for kind in kinds), ("all", verdicts)]:
+        counts = Counter(verdict.outcome for verdict in judged)
+        rows.append((kind, str(len(judged)), *(str(counts[outcome] or "·") for outcome in outcomes)))
     widths = [width, 6, *(max(5, len(outcome)) for outcome in outcomes)]
     return "\n".join(
         "  ".join([row[0].ljust(width), *(cell.rjust(n) for cell, n in zip(row[1:], widths[1:], strict=True))])
@@ -27,7 +27,7 @@ def format_tally(verdicts: Sequence[Verdict]) -> str:
 
 
 def format_findings(verdicts: Iterable[Verdict], outcomes: Iterable[Outcome] = FINDINGS) -> str:
-    """Return every cause once, the most frequent first: outcome, place, an example and the command that replays it."""
+    """Return every cause once, the most frequent first: outcome, frame, an example and the command that replays it."""
     wanted = set(outcomes)
     found = sorted((v for v in verdicts if v.outcome in wanted), key=_cause)
     groups = sorted((list(group) for _, group in groupby(found, key=_cause)), key=len, reverse=True)
@@ -35,7 +35,7 @@ def format_findings(verdicts: Iterable[Verdict], outcomes: Iterable[Outcome] = F
 
 
 def _cause(verdict: Verdict) -> tuple[str, str, str]:
-    where = verdict.place or f"{verdict.kind} by {verdict.damage.partition(' of ')[0]}"
+    where = verdict.frame or f"{verdict.kind} by {verdict.damage.partition(' of ')[0]}"
     return verdict.outcome, where, verdict.detail.partition(":")[0] if verdict.outcome in FINDINGS else ""
 
 

@@ -1,4 +1,4 @@
-"""Does a campaign go on after a death, and are shares of slow kinds made up for?"""
+"""Does a campaign continue after a death, and do fast kinds make up for the shares of slow kinds?"""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SEGFAULT = -11
 def test_a_death_is_a_finding_and_the_other_cases_are_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     starts: list[list[int]] = []
 
-    def start(kind: str, original: Path, own: Path, seeds: Sequence[int]) -> int:
+    def start(kind: str, original: Path, scratch: Path, seeds: Sequence[int]) -> int:
         starts.append(list(seeds))
-        with open(own / "verdicts.jsonl", "w", encoding="utf-8") as lines:
+        with open(scratch / "verdicts.jsonl", "w", encoding="utf-8") as lines:
             for seed in seeds:
                 lines.write(json.dumps({"begun": seed}) + "\n")
                 if seed == 3:
@@ -32,7 +32,7 @@ def test_a_death_is_a_finding_and_the_other_cases_are_judged(tmp_path: Path, mon
     monkeypatch.setattr(campaign, "_start", start)
     verdicts = campaign.run_batch("specs", range(6), tmp_path)
     assert starts == [[0, 1, 2, 3, 4, 5], [4, 5]]
-    assert [(one.seed, one.outcome) for one in verdicts] == [
+    assert [(verdict.seed, verdict.outcome) for verdict in verdicts] == [
         (0, "refused"), (1, "refused"), (2, "refused"), (3, "crash"), (4, "refused"), (5, "refused")
     ]  # fmt: skip
     assert "SIGSEGV" in verdicts[3].detail
@@ -40,7 +40,7 @@ def test_a_death_is_a_finding_and_the_other_cases_are_judged(tmp_path: Path, mon
 
 def test_a_valid_file_that_cannot_be_read_is_one_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "_start", lambda *_: 1)
-    assert [one.outcome for one in campaign.run_batch("specs", range(6), tmp_path)] == ["crash"]
+    assert [verdict.outcome for verdict in campaign.run_batch("specs", range(6), tmp_path)] == ["crash"]
 
 
 def test_a_total_is_reached_though_slow_kinds_have_fewer_cases() -> None:

@@ -1,4 +1,4 @@
-"""Are damaged files of every kind refused with a message, or read to the numbers they hold?"""
+"""Are damaged files of every kind refused with a message, or read with unchanged numbers?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BATCHES = [
 
 @pytest.fixture(scope="session")
 def home(folder_of_run: Path) -> Path:
-    """The folder of originals, which kinds and the processes of pytest share."""
+    """Return the folder of originals, which kinds and the processes of pytest share."""
     return folder_of_run / "fuzz"
 
 

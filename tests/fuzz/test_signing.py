@@ -1,4 +1,4 @@
-"""Is damage that somebody signed read as far as its content, and is what was signed right?"""
+"""Does signed damage reach the reader of the content, and are the signed checksums right?"""
 
 from __future__ import annotations
 

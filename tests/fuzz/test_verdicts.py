@@ -37,21 +37,21 @@ def kind_of(read: Callable[[Path], object], checksummed: bool = True) -> Kind:
 
 @pytest.fixture(autouse=True)
 def _same_folder_after(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readers are called in the folder of the case, where the tests after them must not be."""
+    """Return to the folder of before: readers run in the folder of the case, later tests must not."""
     monkeypatch.chdir(ROOT)
 
 
 def verdict_of(
     read: Callable[[Path], object], folder: Path, done: Damage = BY_BYTES, checksummed: bool = True
 ) -> Verdict:
-    """Return the verdict on a reader, whose valid file says 1."""
+    """Return the verdict on a reader; the valid file holds 1."""
     (folder / "file.bin").write_bytes(b"1")
     with open(folder / "stacks", "w", encoding="utf-8") as stacks:
         return judge(kind_of(read, checksummed), folder, digest(1), done, stacks, 0.3)
 
 
 def refuse(message: str) -> Callable[[Path], object]:
-    """Return a reader that ends with an InputError."""
+    """Return a reader that raises an InputError."""
 
     def read(_folder: Path) -> object:
         raise InputError(message)
@@ -63,7 +63,7 @@ def loop(_folder: Path) -> object:
     while True:
         try:
             sum(range(1000))
-        except Exception:  # as a reader that guards against everything
+        except Exception:  # as a reader that catches everything
             continue
 
 
@@ -109,12 +109,12 @@ def test_a_finding_names_the_innermost_line_of_lossscope(tmp_path: Path) -> None
 
     verdict = verdict_of(read, tmp_path)
     assert verdict.outcome == "traceback"
-    assert verdict.place.startswith("lossscope/io/files.py:")
+    assert verdict.frame.startswith("lossscope/io/files.py:")
 
 
 def test_a_call_that_does_not_return_ends_with_its_stack() -> None:
     verdict = judge_death("npz_dump", 3, 1, stack='File "/x/lossscope/a.py", line 3 in f', log="")
-    assert (verdict.outcome, verdict.place) == ("hang", "/x/lossscope/a.py:3")
+    assert (verdict.outcome, verdict.frame) == ("hang", "/x/lossscope/a.py:3")
     assert judge_death("npz_dump", 3, -11, stack="", log="").outcome == "crash"
 
 
@@ -154,7 +154,7 @@ def test_a_case_is_the_same_every_time(name: str, tmp_path: Path) -> None:
 
     first = [content(seed) for seed in range(6)]
     assert [content(seed) for seed in range(6)] == first
-    assert len({str(one) for one in first}) > 3
+    assert len({str(files) for files in first}) > 3
 
 
 def test_every_kind_says_what_is_damaged() -> None:

@@ -1,4 +1,4 @@
-"""Texts of files: read, matched at a place that is drawn, and written with whatever is in them."""
+"""Read a file's text, draw a match of a pattern in it, and write any text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .families import Inapplicable
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file. Raises Inapplicable where it is none."""
+    """Return the text of a file. Raises Inapplicable where the file is no text."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -19,7 +19,7 @@ def read_text(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text with its own ends of lines; halves of surrogate pairs are written too, though no UTF-8 has them."""
+    """Write a text with its ends of lines unchanged, and with halves of surrogate pairs, which no UTF-8 has."""
     path.write_text(text, encoding="utf-8", errors="surrogatepass", newline="")
 
 
@@ -27,10 +27,10 @@ def draw_match(pattern: re.Pattern[str], text: str, rng: Generator) -> re.Match[
     """Return one of the matches of a pattern. Raises Inapplicable where there is none."""
     matches = list(pattern.finditer(text))
     if not matches:
-        raise Inapplicable("nothing to put another text in the place of")
+        raise Inapplicable("no text to replace")
     return matches[rng.integers(len(matches))]
 
 
 def with_group(match: re.Match[str], group: int, new: str) -> str:
-    """Return the whole text that was matched, with `new` in the place of a group; group 0 is all of the match."""
+    """Return the whole matched text with `new` in place of a group; group 0 is all of the match."""
     return match.string[: match.start(group)] + new + match.string[match.end(group) :]

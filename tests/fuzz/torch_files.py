@@ -20,5 +20,5 @@ def read_torch(path: Path) -> Any:
 
 
 def write_torch(path: Path, content: Any) -> None:
-    """Write other content into a torch file: into an archive where it is one, else into pickles."""
+    """Write other content into a torch file: as an archive if it was an archive, else as pickles."""
     torch.save(content, path, _use_new_zipfile_serialization=zipfile.is_zipfile(path))

@@ -34,7 +34,7 @@ def _sweep(folder: Path) -> None:
 
 
 def without_digests(path: Path) -> None:
-    """Make a checkpoint one of format 2, which states no digests: what hides behind them is then read."""
+    """Turn a checkpoint into format 2, which states no digests, so that a reader meets what digests would hide."""
     if path.suffix == ".json":
         values = json.loads(path.read_text(encoding="utf-8"))
         path.write_text(json.dumps(_older(values), indent=1) + "\n", encoding="utf-8")

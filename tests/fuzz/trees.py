@@ -1,4 +1,4 @@
-"""Edit one place of nested lists and dicts: remove it, name it otherwise, double it, or put something else there."""
+"""Edit one slot of nested lists and dicts: remove, rename, double or replace its value."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 from numpy.random import Generator
 
-Place = tuple[Any, Any]  # (container, key or index)
-_MOST = 20_000  # places
+Slot = tuple[Any, Any]  # (container, key or index)
+_MOST = 20_000  # slots
 
 
-def places_of(tree: Any) -> list[Place]:
-    """Return every place below the root, breadth first."""
-    found: list[Place] = []
+def slots_of(tree: Any) -> list[Slot]:
+    """Return every slot below the root, breadth first."""
+    found: list[Slot] = []
     waiting = [tree]
     while waiting and len(found) < _MOST:
-        one = waiting.pop(0)
-        if isinstance(one, dict):
-            new: list[Place] = [(one, key) for key in one]
-        elif isinstance(one, list):
-            new = [(one, index) for index in range(len(one))]
+        node = waiting.pop(0)
+        if isinstance(node, dict):
+            new: list[Slot] = [(node, key) for key in node]
+        elif isinstance(node, list):
+            new = [(node, index) for index in range(len(node))]
         else:
             continue
         found += new
@@ -28,30 +28,30 @@ def places_of(tree: Any) -> list[Place]:
     return found
 
 
-def draw_place(tree: Any, rng: Generator) -> Place | None:
-    """Return a place of any depth, each depth about as likely; None where the tree has none."""
-    container, place = tree, None
+def draw_slot(tree: Any, rng: Generator) -> Slot | None:
+    """Return a slot of any depth, each depth about as likely; None where the tree has no slot."""
+    container, slot = tree, None
     while isinstance(container, dict | list) and len(container):
         keys: Any = list(container) if isinstance(container, dict) else range(len(container))
-        place = (container, keys[int(rng.integers(len(keys)))])
-        container = container[place[1]]
+        slot = (container, keys[int(rng.integers(len(keys)))])
+        container = container[slot[1]]
         if rng.random() < 0.4:
             break
-    return place
+    return slot
 
 
 def edit(tree: Any, rng: Generator, draw: Callable[[Any], Any]) -> tuple[Any, str]:
-    """Return the tree with one edit, and what it was.
+    """Return the tree with one edit, and a description of the edit.
 
     Args:
         tree: of dicts and lists, which are changed in place.
         rng: of the case.
-        draw: value of a place -> what stands there instead.
+        draw: value of a slot -> the value that replaces it.
     """
-    place = draw_place(tree, rng)
-    if place is None or rng.random() < 0.03:
+    slot = draw_slot(tree, rng)
+    if slot is None or rng.random() < 0.03:
         return draw(tree), "another root"
-    container, key = place
+    container, key = slot
     action = ("remove", "rename", "double", "replace", "replace", "replace", "replace")[rng.integers(7)]
     if action == "replace":
         container[key] = draw(container[key])
@@ -76,8 +76,8 @@ def _edit_list(container: list[Any], index: int, action: str) -> None:
 def _rename(container: dict[Any, Any], key: Any, name: str, keep: bool) -> None:
     items = list(container.items())
     container.clear()
-    for own, value in items:
-        if own != key or keep:
-            container[own] = value
-        if own == key:
+    for item_name, value in items:
+        if item_name != key or keep:
+            container[item_name] = value
+        if item_name == key:
             container[name] = value

@@ -24,7 +24,7 @@ def dump_arrays() -> dict[str, Any]:
 
 
 def embedded() -> SplitEmbeddings:
-    """Return the same as a source that was read."""
+    """Return the same arrays as an opened source."""
     arrays = dump_arrays()
     return SplitEmbeddings(
         name="model",

@@ -1,4 +1,4 @@
-"""How a case ended: refused with a message, accepted, or a finding."""
+"""Judge how a case ended: refused with a message, accepted, or a finding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Outcome = Literal[
     "refused", "no file", "unclear", "equal", "different", "traceback", "crash", "hang", "memory", "code run", "silent"
 ]
 FINDINGS: tuple[Outcome, ...] = ("traceback", "crash", "hang", "memory", "code run", "silent")
-"""Outcomes that may not be: the others are refusals and what is accepted."""
+"""Outcomes that must not happen; the others are refusals and accepted files."""
 _LONGEST = 1500  # characters of a clear message
 _PACKAGE = "/lossscope/"
 _COMMANDS = "/cli/"
@@ -25,42 +25,42 @@ _COMMANDS = "/cli/"
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of a case and what it is told by."""
+    """The outcome of a case and its evidence."""
 
     kind: str
     seed: int
     outcome: Outcome
     detail: str = ""  # the message, or the type of the exception and its text
-    place: str = ""  # innermost file:line of lossscope
-    damage: str = ""  # mutators and what they did to which file
+    frame: str = ""  # innermost file:line of lossscope
+    damage: str = ""  # mutators, their change and the file
     seconds: float = 0.0
 
     @property
     def replay(self) -> str:
-        """The command that does the same again."""
+        """Return the command that repeats the case."""
         return f"python -m tests.fuzz --kind {self.kind} --seed {self.seed}"
 
 
 def outcome_of_error(error: BaseException, names: frozenset[str]) -> tuple[Outcome, str, str]:
-    """Return (outcome, detail, place) of what a reader raised.
+    """Return (outcome, detail, frame) of a reader's exception.
 
     Args:
         error: raised.
-        names: of the files of the case, one of which a message must have.
+        names: of the files of the case; a message must have one of them.
     """
-    place, text = innermost(error), f"{type(error).__name__}: {error}"[:600]
-    if any(isinstance(one, TimeLimit) for one in _chain(error)):
-        return "hang", text, innermost(next(one for one in _chain(error) if isinstance(one, TimeLimit)))
-    if any(_is_memory(one) for one in _chain(error)):
-        return "memory", text, place
+    frame, text = innermost(error), f"{type(error).__name__}: {error}"[:600]
+    if any(isinstance(cause, TimeLimit) for cause in _chain(error)):
+        return "hang", text, innermost(next(cause for cause in _chain(error) if isinstance(cause, TimeLimit)))
+    if any(_is_memory(cause) for cause in _chain(error)):
+        return "memory", text, frame
     if not isinstance(error, InputError | Refusal | OSError):
-        return "traceback", text, place
+        return "traceback", text, frame
     message = str(error).removeprefix("Error: ").strip()
-    return outcome_of_message(message, names), message[:600], place
+    return outcome_of_message(message, names), message[:600], frame
 
 
 def outcome_of_message(message: str, names: frozenset[str]) -> Outcome:
-    """Return whether a message is one that a user can act on."""
+    """Return `refused` for a message that a user can act on, or the fault of the message."""
     control = any(unicodedata.category(letter) in ("Cc", "Cs", "Cf") for letter in message if letter not in "\n\t")
     if not message or control or len(message) > _LONGEST:
         return "unclear"
@@ -69,11 +69,11 @@ def outcome_of_message(message: str, names: frozenset[str]) -> Outcome:
 
 def innermost(error: BaseException) -> str:
     """Return file:line of the innermost frame in lossscope; of the tests where there is none."""
-    frames = [frame for one in reversed(_chain(error)) for frame in traceback.extract_tb(one.__traceback__)]
-    own = [
+    frames = [frame for cause in reversed(_chain(error)) for frame in traceback.extract_tb(cause.__traceback__)]
+    ours = [
         f for f in frames if (_PACKAGE in f.filename or _COMMANDS in f.filename) and "site-packages" not in f.filename
     ]
-    last = (own or frames)[-1:]
+    last = (ours or frames)[-1:]
     return "".join(f"{_relative(frame.filename)}:{frame.lineno}" for frame in last)
 
 
@@ -86,10 +86,10 @@ def _chain(error: BaseException) -> list[BaseException]:
     chain: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
     while waiting:
-        one = waiting.pop(0)
-        if one is not None and one not in chain:
-            chain.append(one)
-            waiting += [one.__cause__, one.__context__]
+        cause = waiting.pop(0)
+        if cause is not None and cause not in chain:
+            chain.append(cause)
+            waiting += [cause.__cause__, cause.__context__]
     return chain
 
 

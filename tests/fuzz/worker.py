@@ -1,4 +1,4 @@
-"""Judge many cases of one kind in this process; every verdict is a line of a file, so that a crash loses one case."""
+"""Judge many cases of one kind in this process; each verdict is a line of a file, so that a crash loses one case."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENVIRONMENT = {"OMP_NUM_THREADS": "1", "COLUMNS": "1000", "TERM": "dumb", "HF_HU
 
 
 def judge_alone(name: str, original: Path, home: Path, seeds: list[int], originals: str) -> None:
-    """Judge cases as judge_cases does, in a process made for it, whose output goes to HOME/log.
+    """Judge cases as judge_cases does, in a new process whose output goes to HOME/log.
 
     Args:
         name: of the kind.
@@ -53,7 +53,7 @@ def judge_cases(name: str, original: Path, home: Path, seeds: Iterable[int], sec
         original: folder of valid files.
         home: folder of the worker.
         seeds: of the cases.
-        seconds: limit of each, beyond what the valid files take.
+        seconds: limit of each case, beyond the seconds of the valid files.
     """
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -76,39 +76,39 @@ def judge(kind: Kind, folder: Path, expected: str, done: Damage, stacks: IO[str]
     Args:
         kind: of the folder.
         folder: damaged.
-        expected: digest of what the valid folder says.
+        expected: digest of the valid folder's content.
         done: the damage.
         stacks: open file for the stack of a call that never returns.
         seconds: limit.
     """
     names = frozenset(path.name for path in folder.rglob("*")) | {Path(done.file).name}
     outcome: Outcome
-    detail = place = ""
+    detail = frame = ""
     try:
         with limits(stacks, seconds):
             outcome = "equal" if _read(kind, folder) == expected else "different"
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
-        outcome, detail, place = outcome_of_error(error, names)
+        outcome, detail, frame = outcome_of_error(error, names)
         if outcome == "no file" and not getattr(kind, "NAMES_FILES", True):
             outcome = "refused"
     if outcome == "different" and done.of_bytes and is_checksummed(kind, done.file):
         outcome = "silent"
     if (folder / "evil.py.ran").exists():
         outcome = "code run"
-    return Verdict("", 0, outcome, detail, place, f"{'+'.join(done.mutators)} of {done.file}: {done.what}"[:300])
+    return Verdict("", 0, outcome, detail, frame, f"{'+'.join(done.mutators)} of {done.file}: {done.what}"[:300])
 
 
 def is_checksummed(kind: Kind, file: str) -> bool:
-    """Return whether damaged bytes of a file must be noticed."""
+    """Must a reader notice damaged bytes of a file?"""
     return any(fnmatch.fnmatch(file, pattern) for pattern in kind.CHECKSUMMED)
 
 
 def _digest_of_valid(kind: Kind, original: Path, folder: Path) -> tuple[str, float]:
-    """Return the digest of what the valid folder says, and the seconds of the processor that reading it takes.
+    """Return the digest of the valid folder's content, and the seconds of the processor that reading it takes.
 
-    Raises RuntimeError where the digest is another one every time.
+    Raises RuntimeError where the digest differs between reads.
     """
     digests, begun = set(), time.process_time()
     for _ in range(2):

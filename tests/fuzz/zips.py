@@ -32,7 +32,7 @@ def read_members(path: Path) -> list[Member]:
 
 
 def write_members(path: Path, members: list[Member]) -> None:
-    """Write an archive; names may be there twice."""
+    """Write an archive; a name may occur twice."""
     with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(path, "w") as archive:
         for member in members:
             archive.writestr(zipfile.ZipInfo(member.name), member.data, member.method)

@@ -1,7 +1,7 @@
-"""Tests of a GPU, each of which compares it with the CPU: `make test-gpu`, and `make test-all` where there is one.
+"""Compare a GPU with the CPU in every test: `make test-gpu`, and `make test-all` on a machine with a GPU.
 
-LOSSSCOPE_TEST_DEVICE names another device: `cpu`, which is taken where there is no GPU, compares the CPU with itself,
-which shows that the tests run, and nothing else; `second` is a device without hardware that refuses what CUDA refuses
+LOSSSCOPE_TEST_DEVICE names another device: `cpu`, the default without a GPU, compares the CPU with itself,
+which shows only that the tests run; `second` is a device without hardware that refuses what CUDA refuses
 (second_device.py).
 """
 
@@ -31,13 +31,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def device() -> torch.device:
-    """The device that is compared with the CPU."""
+    """Return the device that a test compares with the CPU."""
     return torch.device(DEVICE)
 
 
 @pytest.fixture(scope="session")
 def is_cuda(device: torch.device) -> bool:
-    """Whether it is a GPU, with its kernels and precisions."""
+    """Is the device a GPU, with its kernels and precisions?"""
     return device.type == "cuda"
 
 

@@ -1,7 +1,7 @@
-"""A second device without a GPU: its tensors compute on the CPU, and refuse to meet those of the CPU.
+"""Simulate a second device without a GPU: its tensors compute on the CPU, and refuse to meet tensors of the CPU.
 
-What runs on it is held to the rules of CUDA: two tensors of one operation are on one device, but for numbers (0-d) of
-the CPU and for indices; numpy is given tensors of the CPU alone; a random generator is of the device that it fills.
+It enforces the rules of CUDA: two tensors of one operation are on one device, except numbers (0-d) of
+the CPU and indices; numpy takes tensors of the CPU alone; a random generator is of the device that it fills.
 Values are those of the CPU, so that a test that compares both devices compares them to the last bit. It knows nothing
 of kernels, streams and precisions.
 """
@@ -63,7 +63,7 @@ class SecondTensor(Tensor):
         return self.detach().cpu().tolist()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Be stored as a tensor of the CPU, which torch.load(map_location="cpu") makes of any."""
+        """Pickle the tensor as one of the CPU, as torch.load(map_location="cpu") would make it."""
         return self.detach().cpu().__reduce_ex__(protocol)
 
     @classmethod
@@ -72,14 +72,14 @@ class SecondTensor(Tensor):
 
 
 class SecondDevice(TorchDispatchMode):
-    """Inside, `device="second"` makes tensors of the second device."""
+    """A mode in which `device="second"` makes tensors of the second device."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return _run(func, args, kwargs or {})
 
 
 class _Constructors(TorchFunctionMode):
-    """torch.tensor of numbers, which asks the device for an operator that only devices of C++ have."""
+    """Make torch.tensor of numbers, for which torch needs an operator that only devices of C++ have."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -90,7 +90,7 @@ class _Constructors(TorchFunctionMode):
 
 
 class _Module:
-    """What torch asks of the module of a device."""
+    """The functions that torch calls in the module of a device."""
 
     def is_initialized(self) -> bool:
         return True
@@ -124,7 +124,7 @@ class _Module:
 
 
 def register() -> None:
-    """Tell torch of the device, once in a process; autocast changes nothing on it."""
+    """Register the device with torch, once in a process; autocast changes nothing on it."""
     _setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
     _AUTOCAST.fallback(fallthrough_kernel, "AutocastPrivateUse1")
 
@@ -185,9 +185,9 @@ _OWN = {"aten::_thnn_fused_gru_cell": _gru_cell, "aten::_thnn_fused_gru_cell_bac
 
 
 def _require_one_device(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], seconds: list[SecondTensor]) -> None:
-    """Raise RuntimeError where a tensor of the CPU meets one of the device, but where torch allows it."""
-    places = _WITH_CPU_INDICES.get(name)
-    strict = args if places is None else (*args[:places], *args[2:3])
+    """Raise RuntimeError where a tensor of the CPU meets one of the device, except where torch allows it."""
+    index_argument = _WITH_CPU_INDICES.get(name)
+    strict = args if index_argument is None else (*args[:index_argument], *args[2:3])
     strict = strict[:1] if name.startswith("aten::_pack") else strict
     for x in tree_leaves((strict, kwargs)):
         if isinstance(x, Tensor) and not isinstance(x, SecondTensor) and x.device.type == "cpu" and x.ndim:
@@ -197,9 +197,9 @@ def _require_one_device(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def _as_tensors(index: Any) -> Any:
-    """The index with tensors for lists and arrays, which torch would make with an operator of the device."""
+    """Return the index with tensors for lists and arrays, which torch would make with an operator of the device."""
     if isinstance(index, tuple):
-        return tuple(_as_tensors(one) for one in index)
+        return tuple(_as_tensors(item) for item in index)
     return torch.tensor(index) if isinstance(index, list | np.ndarray) else index
 
 

@@ -1,4 +1,4 @@
-"""A split of random vectors, small enough for every engine, and how two summaries of it are compared."""
+"""Make a split of random vectors, small enough for every engine, and compare two summaries of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def small_split(
 
 
 def assert_near(ours: pd.DataFrame, expected: pd.DataFrame, tolerance: float) -> None:
-    """Assert that texts are the same, and numbers within a tolerance of themselves or of 1.
+    """Assert that texts are equal, and numbers within a relative or absolute tolerance.
 
     Not the ends of intervals which rounding decides: of a number that is 0 but for rounding, and of a quantile, which
     ask whether the query that is the quantile is above it without each candidate.
@@ -43,7 +43,7 @@ def assert_near(ours: pd.DataFrame, expected: pd.DataFrame, tolerance: float) ->
 
 
 def _quantiles(summary: pd.DataFrame) -> set[str]:
-    """The names of the statistics of a summary that are quantiles over queries."""
+    """Return the names of a summary's statistics that are quantiles over queries."""
     probes, objective = (build("probes", spec) for spec in summary["probe"].unique()), build("objectives", "triplet")
     statistics = (statistic for probe in probes for statistic in probe.statistics(objective))
     return {statistic.name for statistic in statistics if statistic.reducer in ("q10", "q50", "q90")}

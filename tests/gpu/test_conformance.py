@@ -1,4 +1,4 @@
-"""Is the step of a trainer checked on a GPU as on the CPU: nccl, one process a GPU?"""
+"""Has the check of a trainer's step the same outcome on a GPU as on the CPU, with nccl and one process a GPU?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("typed")
 
 
 def outcomes(found: list[Verdict]) -> dict[str, set[str]]:
-    """Return the outcomes of each check, but for what half precision rounds to."""
+    """Return the outcomes of each check, without the rounding of half precision."""
     names = dict.fromkeys(v.name for v in found if v.name != "half-precision")
     return {name: {v.outcome for v in found if v.name == name} for name in names}
 

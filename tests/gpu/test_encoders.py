@@ -24,12 +24,12 @@ EXAMPLES = {
 }
 
 
-def moved(items: Items, device: torch.device) -> Items:
+def move(items: Items, device: torch.device) -> Items:
     return items.to(device) if isinstance(items, Tensor) else {name: x.to(device) for name, x in items.items()}
 
 
 def scores(model: Encoder, items: Items, words: tuple[Tensor, Tensor], device: torch.device) -> list[Tensor]:
-    images = model.encode_images(moved(items, device))
+    images = model.encode_images(move(items, device))
     texts = model.encode_texts(words[0].to(device), words[1])
     S = model.score(images, texts)
     return [S.i2t, S.t2i.T] if isinstance(S, Pair) else [S]

@@ -1,4 +1,4 @@
-"""Does every way through a batch give the numbers of the CPU: stacks, tiles, panels, samples of queries, retrieval?"""
+"""Do stacks, tiles, panels, samples of queries and retrieval give the numbers of the CPU?"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MODES = ("pairs", "images")
 
 
 def outcome(sweep: Sweep, data: SplitEmbeddings) -> pd.DataFrame | str:
-    """The summary, or why there is none: an objective may refuse an engine or a rule, on any device."""
+    """Return the summary, or the refusal: an objective may refuse an engine or a rule, on any device."""
     try:
         return sweep.run(data).summary
     except InputError as refusal:
@@ -58,7 +58,7 @@ def test_one_large_batch(probes: tuple[str, ...], device: torch.device, monkeypa
 
 
 def test_tiles_count_as_the_dense_matrix_does_in_float32(device: torch.device) -> None:
-    """Counts are whole numbers that no rounding decides: tiles and stacks of the device agree."""
+    """Counts are whole numbers and no rounding decides them: tiles and stacks of the device agree."""
     data = small_split(images=60, dtype=torch.float32).to(device)
     dense, tiled = (
         Sweep(("ntxent:tau=0.05", "triplet", "unified"), ("cocos",), batch_size=None, engine=engine).run(data).summary

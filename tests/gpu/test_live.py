@@ -1,4 +1,4 @@
-"""Does a loop on the device see what one on the CPU sees: `watch`, wrapped losses, the doctor, the flight recorder?"""
+"""Do `watch`, wrapped losses, the doctor and the flight recorder see the same on the device as on the CPU?"""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ class Loop(nn.Module):
 
 def test_a_wrapped_loss(device: torch.device) -> None:
     rows: list[dict[str, float]] = []
-    for place in (torch.device("cpu"), device):
+    for target in (torch.device("cpu"), device):
         scope = LossScope(None, ("cocos",))
-        loss = scope.wrap(Loop().to(place))
-        first, second = (x.to(place).requires_grad_() for x in sides())
+        loss = scope.wrap(Loop().to(target))
+        first, second = (x.to(target).requires_grad_() for x in sides())
         loss(first, second).backward()
         assert first.grad is not None
         rows.append(dict(scope.history[-1]))
@@ -94,11 +94,11 @@ def test_a_wrapped_loss(device: torch.device) -> None:
 
 def test_the_doctor_of_a_loop_and_its_recorder(device: torch.device, tmp_path: Path) -> None:
     events = []
-    for place, name in ((torch.device("cpu"), "cpu"), (device, "device")):
+    for target, name in ((torch.device("cpu"), "cpu"), (device, "device")):
         scope = LossScope("ntxent", ("cocos",), doctor=True, recorder=2, recorder_folder=tmp_path / name)
         first, _ = sides()
         for step in range(4):
-            collapsed = first[:1].expand(PAIRS, -1).to(place) if step > 1 else first.to(place)
+            collapsed = first[:1].expand(PAIRS, -1).to(target) if step > 1 else first.to(target)
             scope.watch(images=collapsed, captions=collapsed, step=step)
         events.append([(event.step, event.finding.id) for event in scope.events])
     assert events[0] == events[1]

@@ -1,4 +1,4 @@
-"""Has every objective the same W, values and counts on the device as on the CPU?"""
+"""Are W, values and counts of every objective the same on the device as on the CPU?"""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5}  # of the largest number
 SEEDS = (0, 1)
 
 
-def given(objective: Objective, batch: TrialBatch) -> TrialBatch:
-    """The batch with everything that the objective reads of each pair."""
+def with_numbers(objective: Objective, batch: TrialBatch) -> TrialBatch:
+    """Return the batch with every number of a pair that the objective reads."""
     of_pairs = torch.linspace(0.1, 0.9, len(batch.S), dtype=batch.S.dtype)
     info = dict.fromkeys(objective.traits.optional_info, of_pairs)
     return replace(batch, mask=replace(batch.mask, info={**batch.mask.info, **info}))
 
 
-def moved(batch: TrialBatch, device: torch.device) -> tuple[Tensor, Mask]:
+def move(batch: TrialBatch, device: torch.device) -> tuple[Tensor, Mask]:
     return batch.S.to(device), batch.mask.to(device)
 
 
@@ -42,9 +42,9 @@ def assert_near(ours: Tensor, expected: Tensor, tolerance: float) -> None:
 def test_weights_and_values(name: str, late: bool, dtype: torch.dtype, device: torch.device) -> None:
     objective = build("objectives", name)
     for seed in SEEDS:
-        batch = given(objective, random_batch(objective, seed, late)).to(dtype)
+        batch = with_numbers(objective, random_batch(objective, seed, late)).to(dtype)
         expected = objective(batch.S.clone(), batch.mask)
-        S, mask = moved(batch, device)
+        S, mask = move(batch, device)
         ours = objective(S, mask)
         assert ours.W.device.type == device.type
         assert_near(ours.W, expected.W, TOLERANCE[dtype])
@@ -58,17 +58,17 @@ def test_weights_and_values(name: str, late: bool, dtype: torch.dtype, device: t
 def test_counts(name: str, device: torch.device) -> None:
     objective = build("objectives", name)
     for seed in SEEDS:
-        batch = given(objective, random_batch(objective, seed))
+        batch = with_numbers(objective, random_batch(objective, seed))
         for convention in objective.traits.conventions:
             expected = objective.counts(batch.S.clone(), batch.mask, 0.01, convention)
-            S, mask = moved(batch, device)
+            S, mask = move(batch, device)
             ours = objective.counts(S, mask, 0.01, convention)
             for field in fields(expected):
-                one, other = getattr(ours, field.name), getattr(expected, field.name)
-                if other.dtype == torch.bool:
-                    assert torch.equal(one.cpu(), other)
+                actual, on_cpu = getattr(ours, field.name), getattr(expected, field.name)
+                if on_cpu.dtype == torch.bool:
+                    assert torch.equal(actual.cpu(), on_cpu)
                 else:
-                    assert_near(one, other, 1e-10)
+                    assert_near(actual, on_cpu, 1e-10)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
@@ -77,8 +77,8 @@ def test_the_gradient_of_a_batch_of_both_directions(name: str, device: torch.dev
     batch = random_batch(objective, 3)
     if not objective.traits.square:
         batch = TrialBatch(batch.S, pair_mask(torch.arange(len(batch.S))))
-    batch = given(objective, batch)
+    batch = with_numbers(objective, batch)
     expected = reduce_weights(both(objective, batch.S, batch.mask), objective.traits.directions, "mean", len(batch.S))
-    S, mask = moved(batch, device)
+    S, mask = move(batch, device)
     ours = reduce_weights(both(objective, S, mask), objective.traits.directions, "mean", len(batch.S))
     assert_near(ours.gradient, expected.gradient, 1e-10)

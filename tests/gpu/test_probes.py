@@ -1,4 +1,4 @@
-"""Does every probe say the same of tensors on the device as of the same tensors on the CPU?"""
+"""Does every probe give the same numbers for tensors on the device as for the same tensors on the CPU?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lossscope.engine.sweep import Sweep
 from lossscope.registry import build, names
 from tests.gpu.small_split import assert_near, small_split
 
-ELSEWHERE = ("false_negatives", "parameter_gradients")  # they read an audit and a model: tests of their own
+ELSEWHERE = ("false_negatives", "parameter_gradients")  # they read an audit and a model, and have separate tests
 PROBES = tuple(name for name in names("probes") if name not in ELSEWHERE)
 OBJECTIVES = ("ntxent:tau=0.05", "triplet", "smoothap")
 
@@ -39,7 +39,7 @@ def test_a_probe_of_one_batch(name: str, objective: str, device: torch.device) -
 @pytest.mark.parametrize("name", PROBES)
 def test_a_probe_in_a_sweep(name: str, engine: str, device: torch.device) -> None:
     data = small_split()
-    probe = f"{name}:unit=paper" if name in ("cocos", "weight_mass") else name  # of smoothap there is no other
+    probe = f"{name}:unit=paper" if name in ("cocos", "weight_mass") else name  # smoothap has no other unit
     sweep = Sweep(OBJECTIVES, (probe,), batch_size=16, engine=engine, per_query=True)  # type: ignore[arg-type]
     expected, ours = sweep.run(data), sweep.run(data.to(device))
     assert_near(ours.summary, expected.summary, 1e-8)

@@ -1,4 +1,4 @@
-"""Do processes share tensors of the device: by nccl with the real collectives, and two of them on one GPU by gloo?"""
+"""Do processes share tensors of the device, by nccl's collectives, and by gloo where two share a GPU?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Collective(ProcessGroup):
-    """A group of one process that calls the collectives all the same."""
+    """A group of one process that still calls the collectives."""
 
     @property
     def is_alone(self) -> bool:
@@ -33,12 +33,12 @@ def check(here: ProcessGroup, device: torch.device) -> None:
     counts = [2 + other for other in range(size)]
     whole = torch.arange(3.0 * sum(counts), dtype=torch.float64).view(-1, 3)
     begin = sum(counts[:rank])
-    own = whole[begin : begin + counts[rank]].to(device).requires_grad_()
-    rows = here.gather_rows(own)
+    local = whole[begin : begin + counts[rank]].to(device).requires_grad_()
+    rows = here.gather_rows(local)
     assert rows.device.type == device.type and torch.equal(rows.detach().cpu(), whole)
     torch.autograd.backward(rows, (whole * (rank + 1)).to(device))
-    assert own.grad is not None
-    assert torch.equal(own.grad.cpu(), whole[begin : begin + counts[rank]] * sum(range(1, size + 1)))
+    assert local.grad is not None
+    assert torch.equal(local.grad.cpu(), whole[begin : begin + counts[rank]] * sum(range(1, size + 1)))
     x = torch.full((4,), float(rank + 1), device=device)
     assert here.sum(x).tolist() == [float(sum(range(1, size + 1)))] * 4
     assert here.max(x).tolist() == [float(size)] * 4
@@ -58,7 +58,7 @@ def run(*command: str, processes: int) -> None:
 
 
 def test_collectives_of_nccl_on_one_gpu(device: torch.device) -> None:
-    """On the CPU, the same of gloo."""
+    """On the CPU, the test uses gloo."""
     run("-m", "tests.gpu.test_processes", str(device), "nccl", processes=1)
 
 

@@ -1,6 +1,6 @@
-"""Does everything that runs on a GPU keep its tensors on one device? On a device without hardware, so everywhere.
+"""Does everything that runs on a GPU keep its tensors on one device? The device needs no hardware.
 
-The tests of this folder run on it in a process of their own, since torch is told of a device once in a process.
+The tests of this folder run on it in a new process, since a process can register a device with torch only once.
 """
 
 from __future__ import annotations

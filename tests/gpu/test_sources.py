@@ -1,4 +1,4 @@
-"""Do checkpoints, arrays, losses of one's own and other libraries say on the device what they say on the CPU?"""
+"""Do checkpoints, arrays, users' losses and other libraries give the numbers of the CPU on the device?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.gpu.small_split import assert_near, small_split
 
 
 def own_loss(S: Tensor) -> Tensor:
-    """A loss as users write it."""
+    """Return a loss as users write it."""
     target = torch.arange(len(S), device=S.device)
     return cross_entropy(S / 0.1, target) + cross_entropy(S.T / 0.1, target)
 
@@ -43,16 +43,16 @@ def test_tensors_that_are_diagnosed(device: torch.device) -> None:
 def test_gradients_of_the_layers_of_a_checkpoint(tiny_checkpoint: Path, device: torch.device) -> None:
     sweep = Sweep(("ntxent",), ("parameter_gradients", "cocos"), batch_size=16)
     expected, ours = (
-        sweep.run(load(tiny_checkpoint, split="val", device=str(place), cache=False))
-        for place in (torch.device("cpu"), device)
+        sweep.run(load(tiny_checkpoint, split="val", device=str(target), cache=False))
+        for target in (torch.device("cpu"), device)
     )
     assert_near(ours.summary, expected.summary, 2e-3)
 
 
 def test_a_checkpoint_in_train_mode(tiny_checkpoint: Path, device: torch.device) -> None:
     expected, ours = (
-        load(tiny_checkpoint, split="val", device=str(place), cache=False, mode="train")
-        for place in (torch.device("cpu"), device)
+        load(tiny_checkpoint, split="val", device=str(target), cache=False, mode="train")
+        for target in (torch.device("cpu"), device)
     )
     assert expected.images is not None and ours.images is not None
     torch.testing.assert_close(ours.images.cpu(), expected.images, rtol=1e-3, atol=1e-4)
@@ -60,8 +60,8 @@ def test_a_checkpoint_in_train_mode(tiny_checkpoint: Path, device: torch.device)
 
 def test_run_files(device: torch.device, tmp_path: Path) -> None:
     data = small_split()
-    for name, one in (("expected", data), ("ours", data.to(device))):
-        write_run_files(one, tmp_path / name, 5)
+    for name, split in (("expected", data), ("ours", data.to(device))):
+        write_run_files(split, tmp_path / name, 5)
     for file in sorted((tmp_path / "expected").iterdir()):
         expected, ours = (
             (folder / file.name).read_text().splitlines() for folder in (tmp_path / "expected", tmp_path / "ours")
@@ -74,10 +74,10 @@ def test_losses_of_pytorch_metric_learning(name: str, device: torch.device) -> N
     losses = pytest.importorskip("pytorch_metric_learning.losses")
     rows = []
     labels = torch.arange(4).repeat_interleave(3)
-    for place in (torch.device("cpu"), device):
+    for target in (torch.device("cpu"), device):
         scope = LossScope(probes=("similarity", "cocos"))
-        x = torch.randn(12, 6, generator=torch.Generator().manual_seed(0)).to(place).requires_grad_()
-        scope.wrap(getattr(losses, name)())(x, labels.to(place)).backward()
+        x = torch.randn(12, 6, generator=torch.Generator().manual_seed(0)).to(target).requires_grad_()
+        scope.wrap(getattr(losses, name)())(x, labels.to(target)).backward()
         assert x.grad is not None
         rows.append(dict(scope.history[-1]))
     assert rows[0].keys() == rows[1].keys()

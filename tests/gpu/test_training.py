@@ -1,4 +1,4 @@
-"""Does a training on the device repeat its bits, resume to them, and learn what the CPU learns?"""
+"""Does training on the device repeat its bits, also after a resume, and learn as on the CPU?"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RECIPES = {
         mask="same-item;same-text;above:margin=0.05",
     ),
 }  # fmt: skip
-FIRST_STEPS = 3  # until rounding has grown too much to compare two devices
+FIRST_STEPS = 3  # later, rounding has grown too much to compare two devices
 RANDOM = replace(PLAIN, data="scenes:train=30,val=10,test=10,size=20", encoder=f"{CNN},crop=16", epochs=3)
 
 
@@ -46,7 +46,7 @@ def rows(run: Run) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def trained(recipe: Recipe, out: Path, device: torch.device) -> Run:
+def train_recipe(recipe: Recipe, out: Path, device: torch.device) -> Run:
     return train(recipe, out, str(device))
 
 
@@ -54,15 +54,15 @@ def weights(run: Run) -> dict[str, torch.Tensor]:
     return Checkpoint.load(run.path / "checkpoints" / "last.pt").weights
 
 
-def assert_same_bits(one: Run, other: Run) -> None:
-    assert one.trajectory.read_bytes() == other.trajectory.read_bytes()
-    expected = weights(one)
-    assert [name for name, x in weights(other).items() if not torch.equal(x, expected[name])] == []
+def assert_same_bits(first: Run, second: Run) -> None:
+    assert first.trajectory.read_bytes() == second.trajectory.read_bytes()
+    expected = weights(first)
+    assert [name for name, x in weights(second).items() if not torch.equal(x, expected[name])] == []
 
 
 @pytest.fixture(autouse=True)
 def _inference(device: torch.device, request: pytest.FixtureRequest) -> None:
-    """Leave out what the simulated device cannot do: views in inference mode, which transformers take."""
+    """Skip views in inference mode, which transformers take and the simulated device cannot make."""
     if device.type == NAME and "transformers" in request.node.name:
         pytest.skip("views in inference mode of tensors that are made in Python")
 
@@ -70,9 +70,9 @@ def _inference(device: torch.device, request: pytest.FixtureRequest) -> None:
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_device_learns_what_the_cpu_learns(name: str, device: torch.device, tmp_path: Path) -> None:
     recipe = replace(RECIPES[name], epochs=1)
-    expected = rows(trained(recipe, tmp_path / "expected", torch.device("cpu")))
-    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):  # else convolutions are
-        ours = rows(trained(recipe, tmp_path / "ours", device))
+    expected = rows(train_recipe(recipe, tmp_path / "expected", torch.device("cpu")))
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):  # else convolutions use TF32
+        ours = rows(train_recipe(recipe, tmp_path / "ours", device))
     assert len(ours) == len(expected)
     for row, other in zip(ours[:FIRST_STEPS], expected, strict=False):
         assert float(row["loss"]) == pytest.approx(float(other["loss"]), rel=2e-3, nan_ok=True)
@@ -80,12 +80,12 @@ def test_the_device_learns_what_the_cpu_learns(name: str, device: torch.device, 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_two_trainings_have_the_same_bits(name: str, device: torch.device, tmp_path: Path) -> None:
-    assert_same_bits(*(trained(RECIPES[name], tmp_path / str(turn), device) for turn in range(2)))
+    assert_same_bits(*(train_recipe(RECIPES[name], tmp_path / str(turn), device) for turn in range(2)))
 
 
 @pytest.mark.parametrize("recipe", [RANDOM, RECIPES["outer step"]], ids=["random crops", "outer step"])
 def test_a_stopped_run_resumes_to_the_same_bits(recipe: Recipe, device: torch.device, tmp_path: Path) -> None:
-    whole = trained(recipe, tmp_path / "whole", device)
+    whole = train_recipe(recipe, tmp_path / "whole", device)
     done: list[str] = []
 
     def stop(label: str, _step: int, _total: int) -> None:
@@ -103,20 +103,20 @@ def test_mixed_precision_learns(precision: str, device: torch.device, is_cuda: b
     if precision == "fp16" and not is_cuda:
         pytest.skip("float16 is trained on GPUs")
     recipe = replace(PLAIN, precision=precision, epochs=4)  # type: ignore[arg-type]
-    losses = [float(row["loss"]) for row in rows(trained(recipe, tmp_path / "one", device))]
+    losses = [float(row["loss"]) for row in rows(train_recipe(recipe, tmp_path / "one", device))]
     assert losses[-1] < losses[0] and all(loss == loss for loss in losses)
-    assert_same_bits(trained(recipe, tmp_path / "two", device), trained(recipe, tmp_path / "three", device))
+    assert_same_bits(train_recipe(recipe, tmp_path / "two", device), train_recipe(recipe, tmp_path / "three", device))
 
 
 def test_mixed_precision_resumes_to_the_same_bits(device: torch.device, is_cuda: bool, tmp_path: Path) -> None:
     recipe = replace(PLAIN, precision="fp16" if is_cuda else "bf16", epochs=2)
-    whole = trained(recipe, tmp_path / "whole", device)
-    half = trained(replace(recipe, epochs=1), tmp_path / "half", device)
+    whole = train_recipe(recipe, tmp_path / "whole", device)
+    half = train_recipe(replace(recipe, epochs=1), tmp_path / "half", device)
     assert_same_bits(whole, resume(half.path, 2, str(device)))
 
 
 def test_a_run_of_the_device_is_read_on_the_cpu(device: torch.device, tmp_path: Path) -> None:
-    run = trained(replace(PLAIN, epochs=1), tmp_path / "run", device)
+    run = train_recipe(replace(PLAIN, epochs=1), tmp_path / "run", device)
     expected = load(run.best, cache=False, device="cpu")
     ours = load(run.best, cache=False, device=str(device))
     assert expected.images is not None and ours.images is not None

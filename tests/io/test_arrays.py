@@ -28,7 +28,7 @@ ARRAYS: dict[str, npt.NDArray[Any]] = {
 
 
 def npy(array: npt.NDArray[Any], **stated: Any) -> bytes:
-    """Return a .npy file, whose header may state something else than its array."""
+    """Return a .npy file; its header may differ from its array."""
     stream = io.BytesIO()
     np.lib.format.write_array_header_1_0(stream, {**np.lib.format.header_data_from_array_1_0(array), **stated})
     return stream.getvalue() + array.tobytes("F" if np.isfortran(array) else "C")
@@ -84,8 +84,8 @@ def test_one_flipped_bit_of_an_archive_is_seen_or_changes_nothing(save: Any, tmp
     path = tmp_path / "a.npz"
     save(path, x=np.arange(40.0))
     whole, noticed = path.read_bytes(), 0
-    for place in range(0, len(whole), 5):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+    for position in range(0, len(whole), 5):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x10]) + whole[position + 1 :])
         try:
             read = read_npz(path)
         except InputError:
@@ -119,7 +119,7 @@ def test_an_empty_file_a_text_and_a_pipe_are_refused_by_name(tmp_path: Path) -> 
 
 
 def test_texts_whose_numbers_are_no_letters_are_refused(tmp_path: Path) -> None:
-    """Python made no text of them: SystemError: invalid maximum character passed to PyUnicode_New."""
+    """Python raised SystemError: invalid maximum character passed to PyUnicode_New."""
     array = np.frombuffer(np.array([0x41, 0x7FFFFFFF], np.uint32).tobytes(), "<U1")
     np.savez(tmp_path / "a.npz", caption=array)
     np.save(tmp_path / "a.npy", array)
@@ -130,7 +130,7 @@ def test_texts_whose_numbers_are_no_letters_are_refused(tmp_path: Path) -> None:
 
 @each("letter", [0xD800, 0xDFFF])
 def test_halves_of_surrogate_pairs_are_refused(letter: int, tmp_path: Path) -> None:
-    """`verify` said good, and run files ended in UnicodeEncodeError."""
+    """`verify` found no fault, and writing run files raised UnicodeEncodeError."""
     np.savez(tmp_path / "a.npz", image_id=np.array(["a", f"b{chr(letter)}"]))
     with pytest.raises(InputError, match=f"must be of letters of Unicode; it holds the number {letter}"):
         read_npz(tmp_path / "a.npz")

@@ -1,4 +1,4 @@
-"""Means over batches of unequal size are those over queries, and the short last batch is in no deviation."""
+"""Are means over batches of unequal size the means over queries, and is a short last batch in no deviation?"""
 
 from __future__ import annotations
 

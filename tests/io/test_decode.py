@@ -1,4 +1,4 @@
-"""TOML and JSON into dataclasses: whole values come back as they were; what does not fit is named with its place."""
+"""Do TOML and JSON become dataclasses and come back unchanged, and does an error name the position of a bad value?"""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_writing_again_leaves_no_frame_of_before(tmp_path: Path) -> None:
     ("more", {"direction": None, "mean": 1.0}, r"column direction of .* must have a value in every row"),
 ])  # fmt: skip
 def test_frames_of_other_columns_are_refused(name: str, row: dict[str, object], says: str, tmp_path: Path) -> None:
-    """Each ended a report in a traceback, under a right SHA-256."""
+    """Each ended a report in a traceback, though its SHA-256 was right."""
     write_evaluation(tmp_path, {name: pd.DataFrame([row])}, {"schema": SCHEMA})
     with pytest.raises(InputError, match=says):
         read_frame(tmp_path, name)

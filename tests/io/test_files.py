@@ -1,4 +1,4 @@
-"""Are files written atomically, and read without running code that is in them?"""
+"""Are files written atomically, and read without running code in them?"""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def legacy(path: Path, content: Any) -> Path:
     return path
 
 
-def zipped(path: Path, content: Any) -> Path:
+def write_zip(path: Path, content: Any) -> Path:
     torch.save(content, path)
     return path
 
@@ -58,7 +58,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary_file(tmp_path: Path
 
 
 def test_another_file_in_place_of_the_temporary_one_is_an_error(tmp_path: Path) -> None:
-    """It would be left behind by a kill, and another writer could take it for a leftover."""
+    """A kill would leave the other file, and another writer could take it for a leftover."""
     (tmp_path / "other").write_text("new")
     with pytest.raises(AssertionError, match="was replaced"), write_atomically(tmp_path / "a") as part:
         (tmp_path / "other").replace(part)
@@ -99,7 +99,7 @@ def test_a_folder_is_never_replaced_by_a_file(tmp_path: Path) -> None:
 
 def test_tensors_and_plain_containers_come_back(tmp_path: Path) -> None:
     content = {"a": torch.arange(3), "b": [1, "x", None, {"c": 2.5}]}
-    for write in (zipped, legacy):
+    for write in (write_zip, legacy):
         loaded = read_torch(write(tmp_path / "a.pt", content))
         assert torch.equal(loaded["a"], content["a"])
         assert loaded["b"] == content["b"]
@@ -126,7 +126,7 @@ def test_a_missing_file_and_a_folder_are_refused_by_name(tmp_path: Path) -> None
         read_torch(tmp_path)
 
 
-@each("write", [zipped, legacy])
+@each("write", [write_zip, legacy])
 def test_a_file_cut_anywhere_is_an_input_error(tmp_path: Path, write: Any) -> None:
     whole = write(tmp_path / "whole.pt", {"a": torch.ones(40), "b": [1, {"c": "x"}]}).read_bytes()
     path = tmp_path / "cut.pt"
@@ -136,12 +136,12 @@ def test_a_file_cut_anywhere_is_an_input_error(tmp_path: Path, write: Any) -> No
             read_torch(path)
 
 
-@each("write", [zipped, legacy])
+@each("write", [write_zip, legacy])
 def test_flipped_bytes_raise_no_other_error(tmp_path: Path, write: Any) -> None:
     whole = write(tmp_path / "whole.pt", {"a": torch.ones(40), "b": [1, {"c": "x"}]}).read_bytes()
     path = tmp_path / "flipped.pt"
-    for place in range(0, min(len(whole), 1200), 5):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+    for position in range(0, min(len(whole), 1200), 5):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x55]) + whole[position + 1 :])
         with contextlib.suppress(InputError):
             read_torch(path)
 
@@ -155,14 +155,14 @@ def test_tensors_without_all_their_numbers_are_refused(tmp_path: Path) -> None:
             read_torch(tmp_path / f"{number}.pt")
 
 
-@each("write", [zipped, legacy])
+@each("write", [write_zip, legacy])
 def test_foreign_objects_are_refused_by_name(tmp_path: Path, write: Any) -> None:
     path = write(tmp_path / "a.pt", {"opt": argparse.Namespace(lr=0.1), "model": {}})
     with pytest.raises(InputError, match=r"it holds argparse\.Namespace objects, which are never loaded"):
         read_torch(path)
 
 
-@each("write", [zipped, legacy])
+@each("write", [write_zip, legacy])
 def test_code_in_a_pickle_is_not_run(tmp_path: Path, write: Any) -> None:
     path = write(tmp_path / "a.pt", {"model": Trap(tmp_path / "sprung")})
     with pytest.raises(InputError, match="never loaded because that runs code"):
@@ -186,9 +186,9 @@ def test_a_damaged_safetensors_file_is_refused(tmp_path: Path) -> None:
 
 def test_tensors_are_read_from_under_state_dict_too(tmp_path: Path) -> None:
     for content in ({"a": torch.ones(2)}, {"state_dict": {"a": torch.ones(2)}, "epoch": 3}):
-        assert list(read_tensors(zipped(tmp_path / "a.pt", content))) == ["a"]
+        assert list(read_tensors(write_zip(tmp_path / "a.pt", content))) == ["a"]
     with pytest.raises(InputError, match="must hold a dict of tensors; got list"):
-        read_tensors(zipped(tmp_path / "a.pt", [1]))
+        read_tensors(write_zip(tmp_path / "a.pt", [1]))
 
 
 def test_fingerprints_differ_with_contents_and_with_boundaries(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_fingerprints_differ_with_contents_and_with_boundaries(tmp_path: Path) -
 
 @each("dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.float4_e2m1fn_x2])
 def test_tensors_with_which_torch_cannot_count_are_refused(dtype: torch.dtype, tmp_path: Path) -> None:
-    """isfinite of them is NotImplementedError."""
+    """isfinite raises NotImplementedError for them."""
     tensor = torch.zeros(4, dtype=torch.uint8).view(dtype)
     torch.save({"a": tensor}, tmp_path / "a.pt")
     safetensors.torch.save_file({"a": tensor}, tmp_path / "a.safetensors")

@@ -1,4 +1,4 @@
-"""Has a folder one writer at a time, who is named, and does a killed one leave nothing that matters?"""
+"""Has a folder one writer at a time, does a refusal name it, and does a killed writer leave no lock?"""
 
 from __future__ import annotations
 

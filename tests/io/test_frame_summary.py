@@ -1,4 +1,4 @@
-"""Is the summary of a finished frame what the sweep returned, and is everything else refused?"""
+"""Is the summary of a finished frame what the sweep returned, and is any other folder refused?"""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from lossscope.sources.base import from_arrays
 SWEEP = Sweep(("triplet:margin=0.2",), probes=("cocos", "hubness"), batch_size=16)
 
 
-def embedded() -> SplitEmbeddings:
+def make_split() -> SplitEmbeddings:
     random = np.random.default_rng(0)
     arrays = {"queries": random.normal(size=(40, 4)), "documents": random.normal(size=(40, 4))}
     return from_arrays(arrays)
 
 
-def written(path: Path) -> pd.DataFrame:
-    return SWEEP.run(embedded(), Frame.open(path, {"name": "cocos"})).summary
+def write_frame(path: Path) -> pd.DataFrame:
+    return SWEEP.run(make_split(), Frame.open(path, {"name": "cocos"})).summary
 
 
 def test_a_finished_frame_holds_the_summary_to_the_last_bit(tmp_path: Path) -> None:
-    summary = written(tmp_path / "frame")
+    summary = write_frame(tmp_path / "frame")
     measured = read_measurement(tmp_path / "frame")
     pd.testing.assert_frame_equal(measured.rows, summary, check_dtype=False, rtol=0, atol=0)
     assert measured.items == {"queries": 40, "documents": 40} and measured.command == {"name": "cocos"}
@@ -39,43 +39,43 @@ def test_a_finished_frame_holds_the_summary_to_the_last_bit(tmp_path: Path) -> N
 
 
 def test_the_same_command_again_adds_the_summary_of_a_frame_that_lacks_it(tmp_path: Path) -> None:
-    summary = written(tmp_path / "frame")
+    summary = write_frame(tmp_path / "frame")
     manifest = read_manifest(tmp_path / "frame" / "manifest.json")
     write_manifest(tmp_path / "frame" / "manifest.json", {k: v for k, v in manifest.items() if k != "summary"})
     with pytest.raises(InputError, match="Run the same command again"):
         read_measurement(tmp_path / "frame")
-    written(tmp_path / "frame")
+    write_frame(tmp_path / "frame")
     pd.testing.assert_frame_equal(read_measurement(tmp_path / "frame").rows, summary, check_dtype=False)
 
 
 def test_the_version_is_that_of_the_parts_whoever_runs_the_command_again(tmp_path: Path) -> None:
     current = importlib.metadata.version("lossscope")
-    written(tmp_path)
+    write_frame(tmp_path)
     assert read_measurement(tmp_path).versions == (current,)
     manifest = tmp_path / "manifest.json"
     entries = read_manifest(manifest)
     of_parts = [{**part, "version": "0.0.9"} for part in entries["parts"]]
     write_manifest(manifest, {**entries, "parts": of_parts})
-    written(tmp_path)
+    write_frame(tmp_path)
     assert read_measurement(tmp_path).versions == ("0.0.9",)
 
 
 def test_a_frame_whose_parts_state_no_version_keeps_its_own(tmp_path: Path) -> None:
-    written(tmp_path)
+    write_frame(tmp_path)
     manifest = tmp_path / "manifest.json"
     entries = read_manifest(manifest)
     parts = [{name: value for name, value in part.items() if name != "version"} for part in entries["parts"]]
     write_manifest(manifest, {**entries, "parts": parts, "version": "0.0.9"})
-    written(tmp_path)
+    write_frame(tmp_path)
     assert read_measurement(tmp_path).versions == ("0.0.9",)
     write_manifest(manifest, {**entries, "parts": parts})
-    written(tmp_path)
+    write_frame(tmp_path)
     assert read_measurement(tmp_path).versions == ("",)
 
 
 def test_what_is_damaged_changed_unfinished_or_no_frame_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "frame"
-    written(path)
+    write_frame(path)
     with pytest.raises(InputError, match="it is a file"):
         read_measurement(path / "manifest.json")
     (part,) = path.glob("part-*.parquet")

@@ -47,9 +47,9 @@ def test_parts_come_back_in_order(tmp_path: Path) -> None:
 
 def test_each_part_states_the_version_that_computed_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = Frame.open(tmp_path / "frame", COMMAND)
-    for place, version in enumerate(("0.0.8", "0.0.9", "0.0.8")):
+    for number, version in enumerate(("0.0.8", "0.0.9", "0.0.8")):
         monkeypatch.setattr("lossscope.io.frames.own_version", lambda version=version: version)
-        frame.append(rows([1.0]), f"pairs-{place}")
+        frame.append(rows([1.0]), f"pairs-{number}")
     assert frame.versions() == ("0.0.8", "0.0.9")
     manifest = read_manifest(frame.path / "manifest.json")
     write_manifest(frame.path / "manifest.json", {**manifest, "parts": [{**manifest["parts"][0], "version": 1}]})
@@ -129,7 +129,7 @@ def test_a_part_of_another_frame_is_refused(tmp_path: Path) -> None:
 
 @each("column, value", [("mean", "1.0"), ("source", 3), ("W_neg", [1.0]), ("curve", 1.0)])
 def test_a_part_with_columns_of_other_types_is_refused(column: str, value: object, tmp_path: Path) -> None:
-    """A column of texts ended in ValueError in the summary."""
+    """A column of texts raised ValueError in the summary."""
     frame = Frame.open(tmp_path, COMMAND)
     table = rows([1.0])
     table[column] = pd.Series([value])
@@ -139,7 +139,7 @@ def test_a_part_with_columns_of_other_types_is_refused(column: str, value: objec
 
 
 def test_a_part_without_a_column_of_keys_is_refused(tmp_path: Path) -> None:
-    """It ended in KeyError in the summary."""
+    """The part raised KeyError in the summary."""
     frame = Frame.open(tmp_path, COMMAND)
     frame.append(rows([1.0]).drop(columns="seed"), "pairs-0")
     with pytest.raises(InputError, match=r"part-00000\.parquet must have the columns .*\. Add seed"):

@@ -1,4 +1,4 @@
-"""Is nesting limited, and is the size of what shares its parts known without walking all of it?"""
+"""Is nesting limited, and is the size of an object with shared parts known without walking all of it?"""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lossscope.io.limits import MAX_DEPTH, require_bounded, require_shallow
 from tests.each import each
 
 
-def nested(levels: int) -> list[Any]:
+def nest(levels: int) -> list[Any]:
     value: list[Any] = []
     for _ in range(levels - 1):
         value = [value]
     return value
 
 
-def doubled(levels: int) -> Any:
+def double(levels: int) -> Any:
     value: Any = {"x": 1}
     for _ in range(levels):
         value = [value, value]
@@ -28,15 +28,15 @@ def doubled(levels: int) -> Any:
 
 @each("check", [lambda value: require_shallow(value, "a.json"), require_bounded])
 def test_nesting_up_to_the_limit_passes_and_deeper_is_refused(check: Any) -> None:
-    check(nested(MAX_DEPTH))
+    check(nest(MAX_DEPTH))
     with pytest.raises(InputError, match="100 levels"):
-        check(nested(MAX_DEPTH + 1))
+        check(nest(MAX_DEPTH + 1))
 
 
 def test_shared_parts_pass_as_long_as_their_copies_are_few() -> None:
-    require_bounded(doubled(16))
+    require_bounded(double(16))
     with pytest.raises(InputError, match="values that expand to more than"):
-        require_bounded(doubled(60))
+        require_bounded(double(60))
 
 
 def test_a_large_value_that_shares_nothing_passes() -> None:
@@ -45,7 +45,7 @@ def test_a_large_value_that_shares_nothing_passes() -> None:
 
 def test_objects_of_arrays_are_looked_at() -> None:
     array = np.empty(1, dtype=object)
-    array[0] = doubled(60)
+    array[0] = double(60)
     with pytest.raises(InputError, match="expand"):
         require_bounded([array])
 

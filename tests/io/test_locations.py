@@ -1,4 +1,4 @@
-"""Are files opened from paths and URLs alike, and does what is missing get one clear message?"""
+"""Are files opened from paths and URLs alike, and does a missing file give one clear message?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the entries of a manifest those that were written, whatever happened to the file since?"""
+"""Does a manifest return the entries that were written, or refuse, whatever happened to the file since?"""
 
 from __future__ import annotations
 

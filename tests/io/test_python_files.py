@@ -1,4 +1,4 @@
-"""Files that a user names: modules beside them are found while they are imported, and belong to their fingerprint."""
+"""Do Python files that a user names find modules beside them, and are these in their fingerprint?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does whatever a reader meets become one message that names the file and says what it is?"""
+"""Does every fault that a reader meets become one message that names the file and the fault?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do JSON lines, CSV, parquet and Arrow files of the same rows give the same columns, and say what is wrong where?"""
+"""Do JSON lines, CSV, parquet and Arrow files of the same rows give the same columns, and name a fault's position?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of shards: the same from disk and from a URL, block by block, and refused where a file is not what it says."""
+"""Are rows of shards the same from disk and from a URL, block by block, and a file with a false header refused?"""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_blocks_are_all_rows_in_order(kind: str, block: int, tmp_path: Path, mon
     monkeypatch.setattr(row_shards, "BLOCK_BYTES", block)
     assert (len(shards), shards.width) == rows.shape
     for most in (2, 100):
-        read = [one for part in shards.parts(most) for one in shards.blocks(*part)]
+        read = [found for part in shards.parts(most) for found in shards.blocks(*part)]
         assert [first for first, _ in read] == np.cumsum([0, *(len(part) for _, part in read)])[:-1].tolist()
         assert np.array_equal(np.concatenate([part for _, part in read]), rows)
         assert max(len(part) for _, part in read) <= most
@@ -68,7 +68,7 @@ def test_some_rows(drawn: set[int], gap: int) -> None:
 
 
 def test_a_file_is_never_in_memory_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its 32 MB pass in blocks of 64 kB; rows far apart are picked out."""
+    """32 MB pass in blocks of 64 kB; the reader picks rows far apart."""
     rows = np.lib.format.open_memmap(tmp_path / "images.npy", mode="w+", dtype=np.float32, shape=(1 << 17, 64))
     rows[:] = 1
     rows.flush()

@@ -1,4 +1,4 @@
-"""Is every row that is read the one that was written, and are files of other programs read as they are?"""
+"""Is every row read as it was written, and are files of other programs read as they are?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = np.arange(24, dtype=np.float32).reshape(6, 2, 2)
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A file of six rows, written in two pieces."""
+    """Write a file of six rows in two pieces."""
     write_rows(tmp_path / "a.npy", ROWS.shape, [ROWS[:4], ROWS[4:]])
     return tmp_path / "a.npy"
 
@@ -86,7 +86,7 @@ def test_an_interrupted_write_leaves_the_rows_of_before_without_checksums(file: 
 
 
 def test_floats_are_told_to_be_finite_row_by_row(tmp_path: Path) -> None:
-    """Features of no rows ended in a ValueError of numpy."""
+    """Features without rows raised a ValueError of numpy."""
     np.save(tmp_path / "a.npy", np.array([[1.0, 2.0], [np.nan, 0.0], [1e300, 0.0]]))
     rows = RowsOnDisk.open(tmp_path / "a.npy")
     values, finite = rows.take_floats(slice(None))

@@ -1,4 +1,4 @@
-"""Run folders: never overwritten, cut back to a checkpoint, read as curves."""
+"""Are run folders never overwritten, cut back to a checkpoint, and read as curves?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lossscope.io.run_folder import Run
 from tests.each import each
 
 
-def filled(tmp_path: Path) -> Run:
+def write_run(tmp_path: Path) -> Run:
     run = Run(tmp_path / "run")
     run.start()
     run.append(run.metrics, [{"epoch": epoch, "loss": 0.5, "rsum": 10.0 * epoch} for epoch in range(4)])
@@ -21,7 +21,7 @@ def filled(tmp_path: Path) -> Run:
 
 
 def test_a_used_folder_is_refused(tmp_path: Path) -> None:
-    run = filled(tmp_path)
+    run = write_run(tmp_path)
     with pytest.raises(InputError, match=r"must be new or empty; it is not. Resume it with --resume"):
         run.start()
     (tmp_path / "file").write_text("x")
@@ -36,7 +36,7 @@ def test_an_empty_folder_is_accepted(tmp_path: Path) -> None:
 
 
 def test_tables_grow_under_one_header(tmp_path: Path) -> None:
-    run = filled(tmp_path)
+    run = write_run(tmp_path)
     run.append(run.metrics, [])
     run.append(run.metrics, [{"epoch": 4, "loss": 0.1, "rsum": 1.0}])
     lines = run.metrics.read_text().splitlines()
@@ -44,14 +44,14 @@ def test_tables_grow_under_one_header(tmp_path: Path) -> None:
 
 
 def test_truncating_drops_what_is_later_than_the_checkpoint(tmp_path: Path) -> None:
-    run = filled(tmp_path)
+    run = write_run(tmp_path)
     run.truncate(2, 1)
     assert run.trajectory.read_text() == "epoch,step,loss\n1,1,1.25\n1,2,1.5\n2,1,2.25\n"
     assert run.metrics.read_text() == "epoch,loss,rsum\n0,0.5,0.0\n1,0.5,10.0\n"
 
 
 def test_truncating_drops_an_incomplete_last_line(tmp_path: Path) -> None:
-    run = filled(tmp_path)
+    run = write_run(tmp_path)
     complete = run.trajectory.read_text()
     run.trajectory.write_text(complete + "4,1")
     run.truncate(9, 9)
@@ -59,7 +59,7 @@ def test_truncating_drops_an_incomplete_last_line(tmp_path: Path) -> None:
 
 
 def test_truncating_drops_an_incomplete_header_so_that_it_is_written_again(tmp_path: Path) -> None:
-    run = filled(tmp_path)
+    run = write_run(tmp_path)
     run.metrics.write_text("epoch,lo")
     run.trajectory.write_text("")
     run.truncate(1, 0)
@@ -68,7 +68,7 @@ def test_truncating_drops_an_incomplete_header_so_that_it_is_written_again(tmp_p
 
 
 def test_truncating_to_nothing_keeps_the_header(tmp_path: Path) -> None:
-    run = filled(tmp_path)
+    run = write_run(tmp_path)
     run.truncate(0, 0)
     assert run.metrics.read_text() == "epoch,loss,rsum\n"
     Run(tmp_path / "new").truncate(0, 0)
@@ -76,7 +76,7 @@ def test_truncating_to_nothing_keeps_the_header(tmp_path: Path) -> None:
 
 
 def test_events_are_lines_of_json(tmp_path: Path) -> None:
-    run = filled(tmp_path)
+    run = write_run(tmp_path)
     run.event("started", seed=1)
     run.event("finished")
     events = [json.loads(line) for line in (run.path / "events.jsonl").read_text().splitlines()]
@@ -86,7 +86,7 @@ def test_events_are_lines_of_json(tmp_path: Path) -> None:
 
 
 def test_curves_have_steps_and_epochs_on_one_axis(tmp_path: Path) -> None:
-    curves = filled(tmp_path).curves("mine")
+    curves = write_run(tmp_path).curves("mine")
     val, train = (curves[curves["split"] == name] for name in ("val", "train"))
     assert set(curves["run"]) == {"mine"}
     assert val["epoch"].tolist() == [0, 1, 2, 3]
@@ -96,7 +96,7 @@ def test_curves_have_steps_and_epochs_on_one_axis(tmp_path: Path) -> None:
 
 
 def _warmed_up(path: Path, objectives: list[str]) -> Run:
-    """A run of triplet_sh whose configuration has a warm-up of two epochs, with two steps of each objective."""
+    """Write a run of triplet_sh whose configuration has a warm-up of two epochs, with two steps of each objective."""
     run = Run(path / "run")
     run.start()
     run.config.write_text('objective = "triplet_sh:margin=0.2"\nwarmup = 2\n')
@@ -110,7 +110,7 @@ def _warmed_up(path: Path, objectives: list[str]) -> Run:
     "objectives, warmup",
     [
         (["triplet", "triplet", "triplet_sh"], [None, "triplet", "triplet", None]),
-        (["triplet", "triplet"], [None, "triplet", "triplet"]),  # stopped before its own loss
+        (["triplet", "triplet"], [None, "triplet", "triplet"]),  # stopped before its loss began
         (["triplet_sh", "triplet_sh", "triplet_sh"], [None] * 4),  # a loss that needs none
     ],
 )
@@ -124,8 +124,8 @@ def test_curves_state_the_objective_of_the_warmup(
 
 
 def test_the_training_loss_is_not_shown_as_that_of_the_validation_split(tmp_path: Path) -> None:
-    """metrics.csv has the mean loss of an epoch's steps; curves once reported it as validation loss."""
-    run = filled(tmp_path)
+    """metrics.csv has the mean loss of an epoch's steps; curves once called it the validation loss."""
+    run = write_run(tmp_path)
     curves = run.curves()
     assert curves.loc[curves["split"] == "val", "loss"].isna().all()
     assert curves.loc[curves["split"] == "train", "loss"].notna().all()
@@ -143,14 +143,14 @@ def test_one_short_batch_is_no_spike_in_the_curves(tmp_path: Path) -> None:
 
 
 def test_curves_without_steps_are_the_epochs(tmp_path: Path) -> None:
-    run = filled(tmp_path)
+    run = write_run(tmp_path)
     run.trajectory.unlink()
-    assert filled(tmp_path / "other").path.name == run.curves()["run"].unique().item()
+    assert write_run(tmp_path / "other").path.name == run.curves()["run"].unique().item()
 
 
 def test_an_epoch_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    """Joining it with the steps was a MergeError of pandas."""
-    run = filled(tmp_path)
+    """Joining the epochs with the steps raised a MergeError of pandas."""
+    run = write_run(tmp_path)
     text = run.metrics.read_text(encoding="utf-8")
     run.metrics.write_text(text + text.splitlines()[-1] + "\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"metrics\.csv must have one row for each epoch; it has two for"):
@@ -164,7 +164,7 @@ def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
 
 @each("text", ["", "a,b\n1,2\n", 'epoch,"x\n1,2,3\n'])
 def test_a_damaged_table_is_named(tmp_path: Path, text: str) -> None:
-    run = filled(tmp_path)
+    run = write_run(tmp_path)
     run.metrics.write_text(text)
     with pytest.raises(InputError, match=r"metrics\.csv must"):
         run.curves()

@@ -1,4 +1,4 @@
-"""Is a row that a checkpoint counts on missed when it is gone, and damage named?"""
+"""Is a lost row that a checkpoint counts on noticed, and damage named?"""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PLACES = [(1, 1), (1, 2), (2, 1)]
 
 
 def table(tmp_path: Path) -> RunTable:
-    own = RunTable(tmp_path / "trajectory.csv")
-    own.append([{"epoch": epoch, "step": step, "loss": 0.5} for epoch, step in PLACES])
-    own.sync()
-    return own
+    run_table = RunTable(tmp_path / "trajectory.csv")
+    run_table.append([{"epoch": epoch, "step": step, "loss": 0.5} for epoch, step in PLACES])
+    run_table.sync()
+    return run_table
 
 
 def test_a_whole_table_has_its_rows(tmp_path: Path) -> None:
@@ -33,11 +33,11 @@ def test_a_whole_table_has_its_rows(tmp_path: Path) -> None:
     ("epoch,step,loss\n1,1,0.5\n1,2,0.5\n2,1,0.", "got none in place of epoch 2 step 1"),
 ])  # fmt: skip
 def test_rows_that_were_lost_are_missed(tmp_path: Path, text: str, says: str) -> None:
-    """Rows lost from the end at a power cut made the epoch's loss another number."""
-    own = table(tmp_path)
-    own.path.write_text(text)
+    """Rows lost from the end at a power cut changed the epoch's loss."""
+    run_table = table(tmp_path)
+    run_table.path.write_text(text)
     with pytest.raises(InputError, match=rf"trajectory\.csv must have the rows that .*last\.pt counts on; {says}"):
-        own.require(PLACES, tmp_path / "last.pt")
+        run_table.require(PLACES, tmp_path / "last.pt")
 
 
 @each("content, says", [
@@ -51,8 +51,8 @@ def test_rows_that_were_lost_are_missed(tmp_path: Path, text: str, says: str) ->
     (b'epoch,step\n1,"2\n', "unexpected end of data"),
 ])  # fmt: skip
 def test_a_damaged_table_is_named(tmp_path: Path, content: bytes, says: str) -> None:
-    own = RunTable(tmp_path / "probes.csv")
-    own.path.write_bytes(content)
+    run_table = RunTable(tmp_path / "probes.csv")
+    run_table.path.write_bytes(content)
     with pytest.raises(InputError, match=rf"probes\.csv .*{says}.*\. Copy it back, or train anew"):
-        own.keep(lambda place: place <= (1, 1))
-    assert own.path.read_bytes() == content
+        run_table.keep(lambda position: position <= (1, 1))
+    assert run_table.path.read_bytes() == content

@@ -1,4 +1,4 @@
-"""Runs that are compared by a score must be of one kind of sides, whose score they have."""
+"""Must runs that are compared by a score have the same kind of sides, and its score?"""
 
 from __future__ import annotations
 

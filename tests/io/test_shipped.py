@@ -1,4 +1,4 @@
-"""Files that come with the package are found by name, from any folder."""
+"""Are files that come with the package found by name, from any folder?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are CSV and parquet tables whole, rectangular, and of the types that their readers count on?"""
+"""Are CSV and parquet tables checked to be whole, rectangular, and of the types that their readers expect?"""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_summary_rows_of_other_types_are_refused(column: str, tmp_path: Path) ->
 
 
 def test_texts_of_parquet_that_are_no_utf8_are_refused(tmp_path: Path) -> None:
-    """They were decoded, and ended in ArrowException, only when they were used."""
+    """The texts were decoded only at their use, and raised ArrowException."""
     raw = pa.array([b"ok", b"\xff\xfe"])
     texts = pa.StringArray.from_buffers(2, raw.buffers()[1], raw.buffers()[2])
     pq.write_table(pa.table({"caption": texts}), tmp_path / "a.parquet")

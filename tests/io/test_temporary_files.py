@@ -1,4 +1,4 @@
-"""Are temporary files of killed writers removed, and those of living ones left alone?"""
+"""Are temporary files of killed writers removed, and those of living writers left alone?"""
 
 from __future__ import annotations
 

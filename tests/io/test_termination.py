@@ -1,4 +1,4 @@
-"""Does SIGTERM let a block clean up, and end the process all the same?"""
+"""Does SIGTERM let a block clean up, and still end the process?"""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(work: str = "pass", cleaning: str = "pass") -> tuple[int, list[str]]:
     [
         ("raise_signal()", "pass", ["cleaned up"]),
         ("pass", "raise_signal()", ["worked", "cleaned up"]),
-        ("raise_signal()", "raise_signal()", []),  # the second one ends it at once
+        ("raise_signal()", "raise_signal()", []),  # the second SIGTERM ends it at once
     ],
 )
 def test_the_block_cleans_up_and_the_process_ends_by_the_signal(work: str, cleaning: str, lines: list[str]) -> None:

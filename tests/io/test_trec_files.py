@@ -19,7 +19,10 @@ from tests.each import each
 def test_judgements_of_three_and_four_columns(text: str, tmp_path: Path) -> None:
     (tmp_path / "test.tsv").write_text(text)
     judged = list(iter_judgements(str(tmp_path / "test.tsv")))
-    assert [(one.query, one.document, one.score) for one in judged] == [("q 1", "d1", 2), ("q2", "d2", -1)]
+    assert [(judgement.query, judgement.document, judgement.score) for judgement in judged] == [
+        ("q 1", "d1", 2),
+        ("q2", "d2", -1),
+    ]
     assert judged[0] == ScoredDocument(2 if text.startswith("query-id") else 1, "q 1", "d1", 2)
 
 

@@ -1,4 +1,4 @@
-"""Python files are imported where the user named them, and nowhere else."""
+"""Are Python files imported where the user named them, and nowhere else?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWN = "open({trace!r}, 'w').close()\n\n\ndef loss(S):\n    return (1 - S.diagona
 
 @pytest.fixture
 def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that ./theirs.py writes when it is imported."""
+    """Return the file that ./theirs.py writes when it is imported."""
     monkeypatch.chdir(tmp_path)
     Path("theirs.py").write_text(OWN.format(trace=str(tmp_path / "imported")), encoding="utf-8")
     return tmp_path / "imported"

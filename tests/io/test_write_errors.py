@@ -1,4 +1,4 @@
-"""Does a write that fails end in one message that names the file, and leave the old file and nothing else?"""
+"""Does a failed write give one message that names the file, and leave only the old file?"""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.fixture
 def _small_files() -> Iterator[None]:
-    """No file can have more than 10,000 bytes."""
+    """Limit every file to 10,000 bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
     yield
@@ -63,7 +63,7 @@ def _small_files() -> Iterator[None]:
 @pytest.mark.usefixtures("_small_files")
 @each("writer", WRITERS)
 def test_whatever_writes_a_file_that_does_not_fit_raises_one_error(tmp_path: Path, writer: str) -> None:
-    """torch raised RuntimeError and safetensors an error of its own, which were tracebacks."""
+    """torch raised RuntimeError and safetensors SafetensorError, which were tracebacks."""
     path = tmp_path / "a"
     path.write_text("old")
     with pytest.raises(WriteError) as problem, write_atomically(path) as part:
@@ -71,7 +71,7 @@ def test_whatever_writes_a_file_that_does_not_fit_raises_one_error(tmp_path: Pat
     assert str(problem.value).startswith(f"{path} must be written whole; got '") and "run the command again" in str(
         problem.value
     )
-    assert [one.name for one in tmp_path.iterdir()] == ["a"] and path.read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["a"] and path.read_text() == "old"
 
 
 @pytest.mark.usefixtures("_small_files")
@@ -119,5 +119,5 @@ def test_a_path_below_a_file_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_write_error_is_an_error_of_the_system_too(tmp_path: Path) -> None:
-    """A cache that cannot be written costs time, not results: who suppresses OSError goes on."""
+    """A cache that cannot be written costs time, not results: code that suppresses OSError continues."""
     assert issubclass(WriteError, OSError) and issubclass(WriteError, InputError)

@@ -1,4 +1,4 @@
-"""Is a changed bit in a torch file seen, and which part of the file is named?"""
+"""Is a changed bit in a torch file noticed, and does the message name the part of the file?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.each import each
 CONTENT = {"weights": {"a": torch.arange(300.0), "b": torch.ones(7, dtype=torch.int64)}, "epoch": 3}
 
 
-def saved(path: Path) -> bytes:
+def save(path: Path) -> bytes:
     torch.save(CONTENT, path)
     return path.read_bytes()
 
@@ -32,8 +32,8 @@ def place_of(path: Path, member: str) -> int:
 @each("member", ["a/data/0", "a/data/1"], "bit", [0, 7])
 def test_one_flipped_bit_in_the_numbers_is_an_error_that_names_the_part(member: str, bit: int, tmp_path: Path) -> None:
     path = tmp_path / "a.pt"
-    whole, place = saved(path), place_of(path, member)
-    path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+    whole, position = save(path), place_of(path, member)
+    path.write_bytes(whole[:position] + bytes([whole[position] ^ 1 << bit]) + whole[position + 1 :])
     with pytest.raises(
         InputError, match=f"a.pt must be a whole torch file; its part '{member}' differs from its checksum"
     ):
@@ -42,9 +42,9 @@ def test_one_flipped_bit_in_the_numbers_is_an_error_that_names_the_part(member: 
 
 def test_a_flipped_bit_anywhere_is_seen_or_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.pt"
-    whole = saved(path)
-    for place in range(0, len(whole), 29):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+    whole = save(path)
+    for position in range(0, len(whole), 29):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :])
         try:
             read = read_torch(path)
         except InputError:
@@ -56,7 +56,7 @@ def test_a_flipped_bit_anywhere_is_seen_or_changes_nothing(tmp_path: Path) -> No
 def test_a_file_that_was_written_without_checksums_is_read(tmp_path: Path) -> None:
     torch.serialization.set_crc32_options(False)
     try:
-        saved(tmp_path / "a.pt")
+        save(tmp_path / "a.pt")
     finally:
         torch.serialization.set_crc32_options(True)
     assert torch.equal(read_torch(tmp_path / "a.pt")["weights"]["a"], CONTENT["weights"]["a"])  # type: ignore[index]
@@ -73,7 +73,7 @@ def rewritten(path: Path, method: int, **replaced: Any) -> None:
 
 
 def test_a_file_that_was_packed_again_is_read_and_a_bomb_refused(tmp_path: Path) -> None:
-    saved(tmp_path / "a.pt")
+    save(tmp_path / "a.pt")
     rewritten(tmp_path / "a.pt", zipfile.ZIP_DEFLATED)
     assert torch.equal(read_torch(tmp_path / "a.pt")["weights"]["a"], CONTENT["weights"]["a"])  # type: ignore[index]
     rewritten(tmp_path / "a.pt", zipfile.ZIP_DEFLATED, more=b"\0" * 3_000_000)
@@ -91,13 +91,13 @@ def test_a_tensor_that_states_more_numbers_than_the_file_holds_is_refused(tmp_pa
 
 @each("lost", [1, 2])
 def test_an_entry_that_takes_in_the_next_ones_is_an_error(tmp_path: Path, lost: int) -> None:
-    """A flipped bit in the length of an entry's comment: zipfile lists fewer members, and optional arrays were gone."""
+    """After a flipped bit in the length of a comment, zipfile lists fewer members; optional arrays vanished."""
     path = tmp_path / "a.npz"
     np.savez(path, images=np.eye(3), captions=np.eye(3), caption_image=np.arange(3))
     whole = bytearray(path.read_bytes())
-    places = [place for place in range(len(whole)) if whole[place : place + 4] == b"PK\1\2"]
-    assert len(places) == 3
-    entry = places[2 - lost] + 32  # where the length of its comment is
+    positions = [position for position in range(len(whole)) if whole[position : position + 4] == b"PK\1\2"]
+    assert len(positions) == 3
+    entry = positions[2 - lost] + 32  # where the length of its comment is
     whole[entry : entry + 2] = (0x8000).to_bytes(2, "little")
     path.write_bytes(whole)
     with zipfile.ZipFile(path) as archive:

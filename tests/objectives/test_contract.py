@@ -1,4 +1,4 @@
-"""What every objective must do, whatever its formula; a new file in lossscope/objectives/ is tested automatically."""
+"""Does every objective keep the contract, whatever its formula? A new file in lossscope/objectives/ is included."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ def more_specs(name: str) -> list[str]:
 
 
 OBJECTIVES: list[Any] = [build("objectives", spec) for name in NAMES for spec in (name, *more_specs(name))]
-LOSSES = [one for one in OBJECTIVES if isinstance(one, Loss)]
-ONE = [one for one in OBJECTIVES if one.traits.positives == "one"]
+LOSSES = [objective for objective in OBJECTIVES if isinstance(objective, Loss)]
+ONE = [objective for objective in OBJECTIVES if objective.traits.positives == "one"]
 
 
 def shift_free(objective: Objective) -> bool:
-    """Whether it depends on differences of similarities alone; goal's cir also depends on their squares."""
+    """Does an objective depend on differences of similarities alone? goal's cir also depends on their squares."""
     return objective.rows_sum_to_zero and getattr(objective, "triplet", "con") != "cir"
 
 
-TILED = [one for one in OBJECTIVES if one.counting_rule is not None]
-DIFFERENCES = [one for one in OBJECTIVES if one.rows_sum_to_zero]
-SHIFT_FREE = [one for one in OBJECTIVES if shift_free(one)]
+TILED = [objective for objective in OBJECTIVES if objective.counting_rule is not None]
+DIFFERENCES = [objective for objective in OBJECTIVES if objective.rows_sum_to_zero]
+SHIFT_FREE = [objective for objective in OBJECTIVES if shift_free(objective)]
 
 
 def random_batch(objective: Objective, seed: int = 0, queries: int = 7, candidates: int = 9) -> tuple[Tensor, Mask]:
-    """Similarities around 0.3; three rows: 2 without a positive, 4 without a negative; some entries not valid."""
+    """Return similarities around 0.3; row 2 has no positive, row 4 no negative; a few entries are not valid."""
     rng = np.random.default_rng(seed)
     S = torch.from_numpy(rng.normal(0.3, 0.12, (queries, candidates)))
     match = torch.zeros(queries, candidates, dtype=torch.bool)
@@ -253,7 +253,7 @@ def test_skipped_rows_are_left_out_of_every_denominator(objective: Objective) ->
     columns = [ProbePlan(((objective, probe),)).run(dense_rows(*batch))[0].columns for batch in batches]
     for statistic in probe.statistics(objective):
         if statistic.name != "skipped":
-            with_skipped, without = (float(reduce_column(statistic, one, 1)) for one in columns)
+            with_skipped, without = (float(reduce_column(statistic, sums, 1)) for sums in columns)
             assert with_skipped == pytest.approx(without, nan_ok=True)
     square = pair_mask(torch.arange(4))
     left_out = Mask(square.match & (torch.arange(4) != 1)[:, None], square.valid)
@@ -386,7 +386,7 @@ def objective_name(objective: Any) -> str:
 
 
 def square_batch(objective: Objective, direction: str) -> tuple[Tensor, Mask]:
-    """Return one direction of pairs, or of images with three captions each, as the published counters take it."""
+    """Return a direction of pairs, or of images with three captions each, as the published counters take it."""
     rng = np.random.default_rng(3)
     images = torch.arange(6)
     mask = pair_mask(images) if objective.traits.positives == "one" else group_mask(images, images.repeat_interleave(3))
@@ -441,7 +441,7 @@ def test_shared_rows_give_the_same_counts_in_any_order() -> None:
 def test_blocks_of_any_shape_give_the_counts_of_whole_rows(
     objective: Objective, heights: int, widths: int, levels: int, keep: Any
 ) -> None:
-    """On a grid of few levels, so that there are ties and collapsed rows; for either direction, merged or in one."""
+    """A grid of few levels makes ties and collapsed rows; either direction, in merged folds or in one."""
     S, mask = random_batch(objective, seed=levels, queries=8, candidates=25)
     S = (S * levels).round().float() / 64
     thresholds, row_counts = (1e-3, 0.05, 0.25), objective.counting_rule.count_rows(WholeRows.from_rows(S, mask))
@@ -450,13 +450,13 @@ def test_blocks_of_any_shape_give_the_counts_of_whole_rows(
         blocks = []
         for top, left in product(range(0, 8, heights), range(0, 25, widths)):
             tile = (S + mask.negative_bias)[top : top + heights, left : left + widths]
-            places = slice(top, top + len(tile)), slice(left, left + tile.shape[1])
-            memory, places = (tile, places) if dim == 1 else (tile.T, places[::-1])
-            blocks.append(Block(Tile(memory.contiguous(), *places), dim))
-        state = folded(fold, blocks, is_merged)
+            slices = slice(top, top + len(tile)), slice(left, left + tile.shape[1])
+            memory, slices = (tile, slices) if dim == 1 else (tile.T, slices[::-1])
+            blocks.append(Block(Tile(memory.contiguous(), *slices), dim))
+        state = fold_blocks(fold, blocks, is_merged)
         second = state.again()
         if second is not None:
-            state.finish(folded(second, blocks, is_merged))
+            state.finish(fold_blocks(second, blocks, is_merged))
         for eps in thresholds:
             actual, expected = state.counts(eps), row_counts.counts(eps)
             assert torch.equal(actual.above, expected.above)
@@ -467,7 +467,7 @@ def test_blocks_of_any_shape_give_the_counts_of_whole_rows(
             torch.testing.assert_close(actual.n_eff, expected.n_eff, rtol=1e-5, atol=0, equal_nan=True)
 
 
-def folded(fold: Any, blocks: list[Block], is_merged: bool) -> Any:
+def fold_blocks(fold: Any, blocks: list[Block], is_merged: bool) -> Any:
     """Return the fold of all blocks; each has a fold of its own, which passes through plain values, if merged."""
     state = fold.start()
     for block in blocks:
@@ -523,7 +523,7 @@ def test_n_eff_of_small_weights_does_not_underflow(spec: str) -> None:
     torch.testing.assert_close(state.counts(0.01).n_eff.double(), expected, rtol=1e-3, atol=0)
 
 
-@each("objective", [one for one in TILED if one in ONE])
+@each("objective", [tiled for tiled in TILED if tiled in ONE])
 def test_counting_by_sums_also_requires_one_positive(objective: Objective) -> None:
     mask = group_mask(torch.arange(3), torch.arange(3).repeat_interleave(2))
     with pytest.raises(InputError, match="each query must have one positive; row 0 has 2"):

@@ -1,4 +1,4 @@
-"""Where two objectives are equal: limits, rescalings, and special cases of GOAL."""
+"""Are objectives equal in limits, under rescalings, and in special cases of GOAL?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ B = 12
 
 
 def similarities(seed: int) -> Tensor:
-    """(B, B) similarities between −0.5 and 0.9, so that some pairs violate the margin and some do not."""
+    """Return (B, B) similarities between −0.5 and 0.9: a part of the pairs violate the margin."""
     random_numbers = torch.rand(B, B, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     return random_numbers * 0.9 - 0.5 + 0.5 * torch.eye(B, dtype=torch.float64)
 

@@ -1,4 +1,4 @@
-"""Losses, gradients and counts equal those of the authors' released code, on four small cases."""
+"""Do losses, gradients and counts equal those of the authors' released code on four small cases?"""
 
 from __future__ import annotations
 
@@ -107,16 +107,16 @@ def test_goal_states_the_released_gradients(stem: str, triplet: str, pair: str) 
     assert_near(captions, case.arrays[f"goal_captions__{triplet}__{pair}"], 1e-5)
 
 
-def counted(case: Case, objective: Objective, convention: str) -> dict[str, dict[str, float]]:
+def count(case: Case, objective: Objective, convention: str) -> dict[str, dict[str, float]]:
     """Return direction -> statistic -> number of the probe, in float64."""
     S, mask, _ = case.inputs_of(objective)
     probe = build("probes", f"cocos:eps={case.expected['eps']},convention={convention}")
     actual: dict[str, dict[str, float]] = {}
-    for one, rows in zip(both_masks(mask), (S, S.T), strict=True):
+    for oriented, rows in zip(both_masks(mask), (S, S.T), strict=True):
         items = [torch.arange(n) for n in rows.shape]
-        dense_rows = DenseRows(BatchShape(1, one.direction, items[0], items[1][None]), rows, one)
+        dense_rows = DenseRows(BatchShape(1, oriented.direction, items[0], items[1][None]), rows, oriented)
         columns = ProbePlan(((objective, probe),)).run(dense_rows)[0].columns
-        actual[one.direction] = {s.name: float(reduce_column(s, columns, 1)) for s in probe.statistics(objective)}
+        actual[oriented.direction] = {s.name: float(reduce_column(s, columns, 1)) for s in probe.statistics(objective)}
     return actual
 
 
@@ -134,7 +134,7 @@ def assert_counts(actual: dict[str, float], expected: dict[str, float]) -> None:
 @published
 def test_counts_equal_brute_force(stem: str, name: str) -> None:
     case = case_of(stem)
-    actual = counted(case, build("objectives", name), "corrected")
+    actual = count(case, build("objectives", name), "corrected")
     for direction in ("i2t", "t2i"):
         expected = case.expected["counts_corrected"][direction][name]
         assert_counts(actual[direction], {k: v for k, v in expected.items() if k in actual[direction]})
@@ -146,10 +146,10 @@ def test_counts_of_an_objective_are_those_of_the_probe(stem: str, name: str) -> 
     objective: Objective = build("objectives", name)
     S, mask, _ = case.inputs_of(objective)
     for convention in objective.traits.conventions:
-        through = counted(case, objective, convention)
-        for one, rows in zip(both_masks(mask), (S, S.T), strict=True):
-            counts = objective.counts(rows, one, case.expected["eps"], convention)
-            above, probed = counts.above, through[one.direction]
+        through = count(case, objective, convention)
+        for oriented, rows in zip(both_masks(mask), (S, S.T), strict=True):
+            counts = objective.counts(rows, oriented, case.expected["eps"], convention)
+            above, probed = counts.above, through[oriented.direction]
             assert float((above == 0).sum()) == probed.get("C_0", float((above == 0).sum()))
             assert float(above.mean()) == pytest.approx(probed.get("C_q_all", probed.get("C_neg")))
             if "W_pos" in probed:
@@ -161,7 +161,7 @@ def test_counts_of_an_objective_are_those_of_the_probe(stem: str, name: str) -> 
 @published
 def test_convention_released_counts_as_the_released_counters_do(stem: str, name: str) -> None:
     case = case_of(stem)
-    actual = counted(case, build("objectives", name), "released")
+    actual = count(case, build("objectives", name), "released")
     for direction, keys in RELEASED[name].items():
         expected = {ours: case.expected["counts_released"][name][theirs] for ours, theirs in keys.items()}
         assert_counts(actual[direction], expected)
@@ -170,7 +170,7 @@ def test_convention_released_counts_as_the_released_counters_do(stem: str, name:
 @each("stem", CASES[1:])
 def test_convention_text_counts_smoothap_as_printed(stem: str) -> None:
     case = case_of(stem)
-    actual = counted(case, build("objectives", "smoothap"), "text")
+    actual = count(case, build("objectives", "smoothap"), "text")
     for direction in ("i2t", "t2i"):
         expected = case.expected["counts_corrected"][direction]["smoothap_text"]
         assert_counts(actual[direction], {k: v for k, v in expected.items() if k in actual[direction]})
@@ -185,7 +185,7 @@ def test_a_sweep_over_the_dump_has_the_same_counts(stem: str, name: str, convent
     result = sweep.run(Dump(case.path).read(Request()))
     summary, rows = result.summary, result.batches
     assert len(rows) == 2
-    exact = counted(case, build("objectives", name), convention)
+    exact = count(case, build("objectives", name), convention)
     for direction in ("i2t", "t2i"):
         part = summary[summary["direction"] == direction]
         actual = dict(zip(part["statistic"], part["mean"], strict=True))

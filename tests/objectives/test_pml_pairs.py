@@ -1,4 +1,4 @@
-"""Objectives on pairs against pytorch-metric-learning (pml): the same values and gradients, or a stated difference.
+"""Have objectives on pairs the values and gradients of pytorch-metric-learning (pml), or a stated difference?
 
 Images are the queries, captions the references. Losses of pml are not reduced (DoNothingReducer) but summed here; its
 gradient is propagated through its own normalisation, ours through W, the captions and the tangent plane.
@@ -160,7 +160,7 @@ def test_the_anchor_form_of_lifted_structure_equals_the_generalised_one_of_pml(s
 def test_the_pair_form_of_lifted_structure_equals_pml_on_one_set_of_images_and_captions(
     seed: int, per_image: int, margin: float
 ) -> None:
-    """Given pairs across the two sides only, in both directions: so its sum holds each positive pair twice."""
+    """pml gets pairs across the two sides only, in both directions, so its sum holds each positive pair twice."""
     images = image_embeddings(seed)
     mask = group_mask(torch.arange(6), torch.arange(6).repeat_interleave(per_image))
     captions = torch.randn(6 * per_image, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(9)) + 0.8
@@ -184,7 +184,7 @@ def test_the_pair_form_of_lifted_structure_equals_pml_on_one_set_of_images_and_c
 
 
 def test_the_pair_form_of_pml_with_references_omits_the_other_negatives_of_the_caption() -> None:
-    """With pair i on the diagonal it takes the negatives of IMAGE p for those of caption p: the same ones once more.
+    """With pair i on the diagonal, pml takes the negatives of IMAGE p for those of caption p: the same ones twice.
 
     J is then log Σ_n e^{margin − d_qn} + d_qp, the anchor form, and the loss of a pair half its square.
     """

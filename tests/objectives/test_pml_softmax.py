@@ -1,4 +1,4 @@
-"""Softmax and sigmoid losses against pytorch-metric-learning (pml), against each other, and at learnt scales."""
+"""Do softmax and sigmoid losses agree with pytorch-metric-learning (pml), each other, and at learnt scales?"""
 
 from __future__ import annotations
 
@@ -106,9 +106,9 @@ def test_pml_ntxent_compares_each_of_several_positives_with_the_negatives_alone(
     batch = groups()
     anchors, captions = batch.mask.match.nonzero(as_tuple=True)
     repeated = batch._replace(images=batch.images[anchors])
-    one = torch.zeros(len(anchors), len(batch.captions), dtype=torch.bool)
-    one[torch.arange(len(anchors)), captions] = True
-    separate = ours("ntxent:tau=0.1", repeated, Mask(one, one | ~batch.mask.match[anchors]))
+    positive = torch.zeros(len(anchors), len(batch.captions), dtype=torch.bool)
+    positive[torch.arange(len(anchors)), captions] = True
+    separate = ours("ntxent:tau=0.1", repeated, Mask(positive, positive | ~batch.mask.match[anchors]))
     images = torch.zeros_like(batch.images).index_add_(0, anchors, separate.images)
     assert_same(separate._replace(images=images), theirs(losses.NTXentLoss(temperature=0.1), batch))
     with pytest.raises(InputError, match="one positive; row 0 has 3"):
@@ -169,14 +169,14 @@ def similarities(seed: int = 0) -> tuple[Tensor, Mask]:
     return cosine(normalise(batch.images), normalise(batch.captions)), pair_mask(torch.arange(B))
 
 
-@each("one, other", [
+@each("spec_a, spec_b", [
     ("npair:scale=20", "vlc:gamma=20"),
     ("supcon:tau=0.2", "ntxent:tau=0.2"),
     ("supcon:tau=0.2,form=in", "ntxent:tau=0.2"),
     ("infonce:tau=0.2", "ntxent:tau=0.2"),
 ])  # fmt: skip
-def test_losses_that_are_one_formula_on_pairs(one: str, other: str) -> None:
-    actual, expected = (build("objectives", spec)(*similarities()) for spec in (one, other))
+def test_losses_that_are_one_formula_on_pairs(spec_a: str, spec_b: str) -> None:
+    actual, expected = (build("objectives", spec)(*similarities()) for spec in (spec_a, spec_b))
     torch.testing.assert_close(actual.values, expected.values, rtol=0, atol=1e-12)
     torch.testing.assert_close(actual.W, expected.W, rtol=0, atol=1e-12)
 

@@ -1,4 +1,4 @@
-"""Losses of single rows: weights, margins and labels of a row, and polynomials in place of hinges."""
+"""Are losses of single rows right: weights, margins and labels of a row, and polynomials in place of hinges?"""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def test_rows_of_w_sum_to_zero_with_margins_but_not_with_weights() -> None:
 def test_row_inputs_equal_to_the_defaults_change_nothing() -> None:
     unified = build("objectives", "unified")
     S, plain = batch(1, {})
-    ones = [torch.ones(Q, dtype=torch.float64), torch.ones(Q, C, dtype=torch.float64)]
-    for weight in ones:
+    unit_weights = [torch.ones(Q, dtype=torch.float64), torch.ones(Q, C, dtype=torch.float64)]
+    for weight in unit_weights:
         info = {"weight": weight, "margin": torch.full((Q,), 0.2, dtype=torch.float64)}
         same, expected = unified(S, Mask(plain.match, plain.valid, info)), unified(S, plain)
         assert_near(same.W, expected.W, 1e-12)
@@ -226,7 +226,7 @@ def test_rsp_pulls_the_negative_where_its_polynomial_decreases() -> None:
 
 
 def one_row(objective: Objective, positive: float, negative: float) -> tuple[float, float]:
-    """W on the positive and on the one negative."""
+    """Return W on the positive and on the single negative."""
     S = torch.tensor([[positive, negative]], dtype=torch.float64)
     match = torch.tensor([[True, False]])
     W = objective(S, Mask(match, match | True)).W

@@ -1,4 +1,4 @@
-"""SmoothAP where its loss is small: value and W are of the loss, not of the rounding of 1."""
+"""Where SmoothAP's loss is small, are value and W those of the loss, not of the rounding of 1?"""
 
 from __future__ import annotations
 

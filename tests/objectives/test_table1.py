@@ -1,4 +1,4 @@
-"""GOAL's Table 1 against the losses of the registry that it names: which equalities hold, and up to which factors."""
+"""Which equalities of GOAL's Table 1 hold for the registry's losses, and up to which factors?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOSSES = {("con", pair) for pair in PAIRS} | {("nca", "con"), ("cir", "lin")}
 
 
 def similarities(seed: int) -> Tensor:
-    """(B, B) similarities between −0.4 and 0.9; some pairs violate the margin and some do not."""
+    """Return (B, B) similarities between −0.4 and 0.9: a part of the pairs violate the margin."""
     random_numbers = torch.rand(B, B, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     return random_numbers * 0.8 - 0.4 + 0.5 * torch.eye(B, dtype=torch.float64)
 

@@ -34,18 +34,18 @@ def terms(
         p = positives[0]
         kind = {c: 0 if offline is None else int(offline[q, c]) for c in negatives}
         online = [c for c in negatives if kind[c] == 0]
-        own = [c for c in negatives if kind[c] == 1]
+        mined = [c for c in negatives if kind[c] == 1]
         if online:
             n = max(online, key=lambda c: (S[q, c], -c))
             hinge = max(0.0, margin + S[q, n] - S[q, p])
-            apart = S[q, own[0]] - S[q, n] if own else gap
+            apart = S[q, mined[0]] - S[q, n] if mined else gap
             weight = beta - apart / alpha
             loss[q] += weight * hinge
             if hinge > 0:
                 W[q, n] += weight
                 W[q, p] -= weight
-            if own:
-                W[q, own[0]] -= hinge / alpha
+            if mined:
+                W[q, mined[0]] -= hinge / alpha
                 W[q, n] += hinge / alpha
         for c in negatives:
             if kind[c] > 0:

@@ -36,7 +36,7 @@ def relevance(query: Tensor, context: Tensor, focal: str, sharpness: float, clip
 
 
 def is_kept(a: Tensor, focal: str, tie: float = 0.0) -> list[bool]:
-    """Which elements are more relevant than the others by more than a tie, by the double sum of the paper."""
+    """Return the elements that are more relevant than the others by more than a tie, by the paper's double sum."""
     result = []
     for j in range(len(a)):
         total = 0.0

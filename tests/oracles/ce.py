@@ -47,11 +47,11 @@ def padded(rows: Array, most: int) -> Array:
     return np.concatenate([rows, np.zeros((most - len(rows), rows.shape[1]))])
 
 
-def pair(state: State, one: Array, other: Array) -> Array:
-    x = linear(state, "ce.g_reason_1", np.concatenate([one, other]))
-    for place in (0, 3):
-        x = batch_norm(state, f"ce.g_reason_shared.{place}", x)
-        x = linear(state, f"ce.g_reason_shared.{place + 2}", x * np.tanh(np.log1p(np.exp(x))))
+def pair(state: State, first: Array, second: Array) -> Array:
+    x = linear(state, "ce.g_reason_1", np.concatenate([first, second]))
+    for layer in (0, 3):
+        x = batch_norm(state, f"ce.g_reason_shared.{layer}", x)
+        x = linear(state, f"ce.g_reason_shared.{layer + 2}", x * np.tanh(np.log1p(np.exp(x))))
     return x
 
 

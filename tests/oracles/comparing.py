@@ -9,15 +9,15 @@ from itertools import combinations, product
 def sign_flip_test(differences: list[float]) -> float:
     """Two-sided p of the mean difference: the share of all 2^n signs that give a mean at least as far from 0."""
     observed = abs(sum(differences))
-    every = product((1, -1), repeat=len(differences))
-    sums = [abs(sum(s * d for s, d in zip(signs, differences, strict=True))) for signs in every]
-    return sum(one >= observed - 1e-9 for one in sums) / len(sums)
+    all_signs = product((1, -1), repeat=len(differences))
+    sums = [abs(sum(s * d for s, d in zip(signs, differences, strict=True))) for signs in all_signs]
+    return sum(value >= observed - 1e-9 for value in sums) / len(sums)
 
 
 def closed_testing(p: list[float]) -> list[float]:
     """Closed testing with Bonferroni: the largest p · size of all sets of hypotheses that contain this one."""
-    places = [i for i, one in enumerate(p) if not math.isnan(one)]
-    sets = [s for size in range(1, len(places) + 1) for s in combinations(places, size)]
+    known = [i for i, value in enumerate(p) if not math.isnan(value)]
+    sets = [s for size in range(1, len(known) + 1) for s in combinations(known, size)]
     return [
         max((min(1.0, len(s) * min(p[j] for j in s)) for s in sets if i in s), default=math.nan) for i in range(len(p))
     ]

@@ -67,7 +67,7 @@ def rows(S: Array, match: Array, valid: Array) -> list[tuple[int, int, int, list
 
 
 def values(S: Array, match: Array, valid: Array, **hyper: Any) -> None:
-    """The gradient is stated; there is no value."""
+    """Return no value: the paper states the gradient alone."""
 
 
 def triplet_weight(kind: str, s_pos: float, s_neg: float, tau: float, margin: float, variant: str) -> float:
@@ -102,11 +102,11 @@ def weights(
     variant: str = "paper",
 ) -> Array:
     W = np.zeros_like(S)
-    every = rows(S, match, valid)
-    for q, p, n, others in every:
+    all_rows = rows(S, match, valid)
+    for q, p, n, others in all_rows:
         s, h = S[q, p], S[q, n]
-        near = [S[r, other] for r, other, _, _ in every if r != q and S[r, other] <= h + ms_eps]
-        smallest = min(S[r, other] for r, other, _, _ in every)
+        near = [S[r, other] for r, other, _, _ in all_rows if r != q and S[r, other] <= h + ms_eps]
+        smallest = min(S[r, other] for r, other, _, _ in all_rows)
         hard = [S[q, c] for c in others if S[q, c] >= smallest - ms_eps]
         if pair == "sig-ms":
             m_p = mean([math.exp(alpha * (s - r)) for r in near])

@@ -16,7 +16,7 @@ MORE = [
 
 
 def softmax(S: Array, match: Array, valid: Array, tau: float) -> dict[int, dict[int, float]]:
-    """query -> candidate -> exp(s/tau) over the sum of all valid ones, for queries with both kinds."""
+    """query -> candidate -> exp(s/tau) over the sum of all valid candidates, for queries with both kinds."""
     result = {}
     for q in range(len(S)):
         columns = [c for c in range(S.shape[1]) if valid[q, c]]

@@ -1,4 +1,4 @@
-"""What rows say of themselves, slowly: dictionaries of texts and one row after the other."""
+"""Count the faults of rows slowly: dictionaries of texts, and one row after the other."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ def counts(splits: Sequence[Sequence[Row]], max_words: int) -> dict[str, int]:
     seen_queries: set[str] = set()
     seen_documents: set[str] = set()
     for number, rows in enumerate(splits):
-        normal = [(form(query), [form(t) for t in own], [form(t) for t in other]) for query, own, other in rows]
+        normal = [
+            (form(query), [form(t) for t in matching], [form(t) for t in other]) for query, matching, other in rows
+        ]
         positives: dict[str, set[str]] = {}
-        for query, own, _ in normal:
-            positives.setdefault(query, set()).update(filter(None, own))
+        for query, matching, _ in normal:
+            positives.setdefault(query, set()).update(filter(None, matching))
         plain: dict[str, set[str]] = {}
-        for query, own in positives.items():
-            plain.setdefault(strip(query) or query, set()).update(own)
+        for query, matching in positives.items():
+            plain.setdefault(strip(query) or query, set()).update(matching)
         all_own, all_other = ([t for row in normal for t in row[side]] for side in (1, 2))
         documents = set().union(*positives.values()) if positives else set()
         seen: set[tuple[str, tuple[str, ...]]] = set()
         earlier: list[str] = []
-        for query, own, negatives in normal:
-            texts = [query, *own, *negatives]
+        for query, matching, negatives in normal:
+            texts = [query, *matching, *negatives]
             mine = positives[query]
-            key = (query, tuple(sorted(own)))
+            key = (query, tuple(sorted(matching)))
             faults = {
                 "duplicates": key in seen,
                 "positive-as-negative": any(text in mine for text in negatives),
@@ -38,16 +40,17 @@ def counts(splits: Sequence[Sequence[Row]], max_words: int) -> dict[str, int]:
                     and (text in plain[strip(query) or query] or (query and text and query in positives.get(text, ())))
                     for text in negatives
                 ),
-                "near-duplicates": any(is_near_duplicate(text, other) for text in own for other in earlier),
-                "near-copies": any(is_near(text, other) for text in own for other in negatives),
-                "short-text": is_cut(own) or is_short(negatives, documents, all_own, all_other),
+                "near-duplicates": any(is_near_duplicate(text, other) for text in matching for other in earlier),
+                "near-copies": any(is_near(text, other) for text in matching for other in negatives),
+                "short-text": is_cut(matching) or is_short(negatives, documents, all_own, all_other),
                 "empty-text": "" in texts,
                 "long-text": any(len(text.split()) > max_words for text in texts),
-                "no-positive": not own,
-                "split-leak": number > 0 and (query in seen_queries or any(text in seen_documents for text in own)),
+                "no-positive": not matching,
+                "split-leak": number > 0
+                and (query in seen_queries or any(text in seen_documents for text in matching)),
             }
             seen.add(key)
-            earlier += own
+            earlier += matching
             for id, wrong in faults.items():
                 numbers[id] = numbers.get(id, 0) + wrong
         seen_queries |= {query for query, _, _ in normal if query}
@@ -68,7 +71,7 @@ def strip(text: str) -> str:
 
 
 def is_near(text: str, other: str) -> bool:
-    """Whether two texts are near copies: what remains of the longer one is a mark, a title or a few words."""
+    """Are two texts near copies: does the longer add only a mark, a title or a few words?"""
     short, long = sorted((strip(text), strip(other)), key=len)
     share = len(short) / max(len(long), 1)
     if text == other or len(short) < 20 or share < 0.5:
@@ -91,7 +94,7 @@ LIGHT = {"a", "an", "the", "is", "are", "was", "were", "that", "which", "who", "
 
 
 def is_near_duplicate(text: str, other: str) -> bool:
-    """Whether two texts are the same but for punctuation, blanks, a title in front or a word that says little."""
+    """Are two texts equal except for punctuation, blanks, a title in front or a light word?"""
     if text == other:
         return False
     if min(len(letters(text)), len(letters(other))) >= 20:
@@ -105,8 +108,8 @@ def is_near_duplicate(text: str, other: str) -> bool:
     short_words, long_words = sorted((words(text), words(other)), key=len)
     if len(short_words) < 10:
         return False
-    for place, word in enumerate(long_words):
-        if word in LIGHT and long_words[:place] + long_words[place + 1 :] == short_words:
+    for index, word in enumerate(long_words):
+        if word in LIGHT and long_words[:index] + long_words[index + 1 :] == short_words:
             return True
     changed = [pair for pair in zip(short_words, long_words, strict=False) if len({*pair}) == 2]
     if len(short_words) != len(long_words) or len(changed) != 1:
@@ -117,8 +120,8 @@ def is_near_duplicate(text: str, other: str) -> bool:
 def words(text: str) -> list[str]:
     """Return the words of a text without punctuation."""
     kept = ""
-    for place, letter in enumerate(text):
-        behind, before = text[place + 1 : place + 2], text[place - 1 : place] if place else ""
+    for index, letter in enumerate(text):
+        behind, before = text[index + 1 : index + 2], text[index - 1 : index] if index else ""
         joins = letter == "-" and before.isalpha() and behind.isalpha()
         is_mark = letter in MARKS + "()[]" and not behind.isdecimal()
         kept += " " if joins or is_mark else letter
@@ -130,20 +133,20 @@ def letters(text: str) -> str:
     spaced = " ".join(words(text))
     return "".join(
         letter
-        for place, letter in enumerate(spaced)
-        if letter != " " or spaced[place - 1].isdecimal() or spaced[place + 1].isdecimal()
+        for index, letter in enumerate(spaced)
+        if letter != " " or spaced[index - 1].isdecimal() or spaced[index + 1].isdecimal()
     )
 
 
 def is_cut(positives: Sequence[str]) -> bool:
-    """Whether positives are the characters of a text."""
+    """Are positives the characters of a text?"""
     return len(positives) >= 4 and max(map(len, positives)) <= 1
 
 
 def is_short(
     negatives: Sequence[str], documents: set[str], all_positives: Sequence[str], all_negatives: Sequence[str]
 ) -> bool:
-    """Whether negatives of a row are characters or far shorter than the positives of all rows."""
+    """Are negatives of a row characters, or far shorter than the positives of all rows?"""
     if not negatives or not all_positives:
         return False
     usual = code(sorted(map(len, all_positives))[(len(all_positives) - 1) // 2])
@@ -154,10 +157,10 @@ def is_short(
 
 
 def code(length: int) -> int:
-    """Return the step of a length, eight of which double it."""
+    """Return the step of a length; eight steps double it."""
     return 1 + int(8 * math.log2(max(length, 1)))
 
 
 def form(text: str) -> str:
-    """Return the text as it is compared."""
+    """Return the form of a text that lint compares."""
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())

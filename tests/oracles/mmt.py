@@ -61,24 +61,24 @@ def layer(state: State, name: str, x: Array, heads: int) -> Array:
 
 def video(state: State, experts: Sequence[str], frames: Video, heads: int, window: float = 1.0) -> dict[str, Array]:
     """Expert -> unit vector. The token of a missing expert attends to the others, which do not attend to it."""
-    places = state["vid_bert.embeddings.position_embeddings.weight"]
+    positions = state["vid_bert.embeddings.position_embeddings.weight"]
     kinds = state["vid_bert.embeddings.token_type_embeddings.weight"]
-    rows, seen, own = [places[0] + kinds[0]], [True], {}
+    rows, seen, first_row = [positions[0] + kinds[0]], [True], {}
     for name in experts:
         features, seconds = frames[name]
         top = features.max(0) if len(features) else np.zeros(features.shape[1])
-        own[name] = len(rows)
-        codes = [position(s, window, len(places)) for s in seconds]
+        first_row[name] = len(rows)
+        codes = [position(s, window, len(positions)) for s in seconds]
         for feature, where in zip([top, *features], [0, *codes], strict=True):
             reduced = unit(linear(state, f"video_dim_reduce.{name}.fc", feature))
-            rows.append(reduced + places[where] + kinds[TYPES[name]])
+            rows.append(reduced + positions[where] + kinds[TYPES[name]])
             seen.append(bool(len(features)))
     x = norm(state, "vid_bert.embeddings.layer_norm", np.stack(rows))
     result = {}
     for name in experts:  # the present tokens, followed by that of this expert if it is missing
         kept = [i for i, there in enumerate(seen) if there]
-        states = encoded(state, x[kept], x[own[name]], heads)
-        result[name] = unit(states[-1] if own[name] not in kept else states[kept.index(own[name])])
+        states = encoded(state, x[kept], x[first_row[name]], heads)
+        result[name] = unit(states[-1] if first_row[name] not in kept else states[kept.index(first_row[name])])
     return result
 
 
@@ -92,13 +92,15 @@ def encoded(state: State, there: Array, extra: Array, heads: int) -> Array:
     return np.concatenate([there, extra[None]])
 
 
-def looking(state: State, name: str, one: Array, there: Array, heads: int) -> Array:
-    q = linear(state, f"{name}.attention.self.query", one)
+def looking(state: State, name: str, token: Array, there: Array, heads: int) -> Array:
+    q = linear(state, f"{name}.attention.self.query", token)
     k, v = (linear(state, f"{name}.attention.self.{part}", there) for part in ("key", "value"))
-    size = len(one) // heads
+    size = len(token) // heads
     parts = [slice(h * size, (h + 1) * size) for h in range(heads)]
     seen = np.concatenate([softmax(k[:, p] @ q[p] / math.sqrt(size)) @ v[:, p] for p in parts])
-    x = norm(state, f"{name}.attention.output.layer_norm", one + linear(state, f"{name}.attention.output.dense", seen))
+    x = norm(
+        state, f"{name}.attention.output.layer_norm", token + linear(state, f"{name}.attention.output.dense", seen)
+    )
     inner = gelu(linear(state, f"{name}.intermediate.dense", x))
     return norm(state, f"{name}.output.layer_norm", x + linear(state, f"{name}.output.dense", inner))
 

@@ -34,20 +34,20 @@ def interval(
         tau: of NT-Xent.
         level: of the interval.
     """
-    own: dict[int, float] = {}
+    query_sums: dict[int, float] = {}
     number: dict[int, int] = {}
     others: dict[int, float] = {}
     differences, overlap = [], 0.0
     for queries, candidates in batches:
-        for place, query in enumerate(queries):
+        for index, query in enumerate(queries):
             rows = [side[query, candidates] for side in sides]
-            d = w_pos(rows[1], place, tau) - w_pos(rows[0], place, tau)
+            d = w_pos(rows[1], index, tau) - w_pos(rows[0], index, tau)
             unit = units[0][query]
             differences.append(d)
-            own[unit] = own.get(unit, 0.0) + d
+            query_sums[unit] = query_sums.get(unit, 0.0) + d
             number[unit] = number.get(unit, 0) + 1
-            negatives = [c for c in range(len(candidates)) if c != place]
-            moved = {c: effect(rows[1], place, c, tau) - effect(rows[0], place, c, tau) for c in negatives}
+            negatives = [c for c in range(len(candidates)) if c != index]
+            moved = {c: effect(rows[1], index, c, tau) - effect(rows[0], index, c, tau) for c in negatives}
             mean = sum(moved.values()) / len(moved)
             for c, change in moved.items():
                 other = units[1][candidates[c]]
@@ -55,11 +55,11 @@ def interval(
                     others[other] = others.get(other, 0.0) + change - mean
                     overlap += (change - mean) ** 2
     n, mean = len(differences), float(np.mean(differences))
-    every = sorted({*own, *others})
-    g = np.array([own.get(u, 0.0) - mean * number.get(u, 0) + others.get(u, 0.0) for u in every])
-    alone = np.array([own.get(u, 0.0) - mean * number.get(u, 0) for u in every])
+    seen_units = sorted({*query_sums, *others})
+    g = np.array([query_sums.get(u, 0.0) - mean * number.get(u, 0) + others.get(u, 0.0) for u in seen_units])
+    alone = np.array([query_sums.get(u, 0.0) - mean * number.get(u, 0) for u in seen_units])
     square = max(float((g**2).sum()) - overlap, float((alone**2).sum()))
-    k = len(every)
+    k = len(seen_units)
     freedom = k - 1 if overlap <= square * k / (k - 1) else max((k - 1) * (square * k / (k - 1) / overlap) ** 2, 1)
     half = float(stats.t.ppf((1 + level) / 2, freedom)) * (square * k / (k - 1)) ** 0.5 / n
     return mean, mean - half, mean + half

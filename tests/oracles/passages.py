@@ -1,4 +1,4 @@
-"""What questions ask and passages state, read from their words alone: key words, not the forms they were written in."""
+"""Read questions and passages from their key words alone, not from the forms that made them."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def stated(passage: str) -> dict[tuple[str, str], str]:
 
 
 def answers(question: str, passage: str) -> bool:
-    """Whether the passage states what the question asks."""
+    """Does the passage answer the question?"""
     return asked(question) in stated(passage)

@@ -1,4 +1,4 @@
-"""The power of a paired t-test, and a binomial interval, by sums over everything that can happen."""
+"""The power of a paired t-test, and a binomial interval, by sums over all outcomes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def power(effect: float, n: int, critical: float, steps: int = 20_000) -> float:
     step = (high - low) / steps
     log_constant = math.log(2) + freedom / 2 * math.log(freedom / 2) - math.lgamma(freedom / 2)
     total = 0.0
-    for place in range(steps):
-        u = low + (place + 0.5) * step
+    for index in range(steps):
+        u = low + (index + 0.5) * step
         density = math.exp(log_constant + (freedom - 1) * math.log(u) - freedom * u * u / 2)
         total += density * (_normal_above(critical * u - shift) + _normal_above(critical * u + shift)) * step
     return total

@@ -1,4 +1,4 @@
-"""Which negatives are probably relevant, one pair at a time."""
+"""Count the negatives that are probably relevant, one pair at a time."""
 
 from __future__ import annotations
 

@@ -14,15 +14,15 @@ def ranking(scores: Array, leave_out: int | None = None) -> list[int]:
 
 
 def ndcg(order: list[int], relevant: set[int], k: int) -> float:
-    """DCG of the first k over that of a list which begins with all relevant candidates."""
-    gained = sum(1 / math.log2(place + 1) for place, c in enumerate(order[:k], start=1) if c in relevant)
-    ideal = sum(1 / math.log2(place + 1) for place in range(1, min(k, len(relevant)) + 1))
+    """DCG of the first k over the DCG of a list that begins with all relevant candidates."""
+    gained = sum(1 / math.log2(rank + 1) for rank, c in enumerate(order[:k], start=1) if c in relevant)
+    ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(k, len(relevant)) + 1))
     return gained / ideal
 
 
 def reciprocal_rank(order: list[int], relevant: set[int], k: int) -> float:
-    """1 / place of the first relevant candidate, 0 behind place k."""
-    return next((1 / place for place, c in enumerate(order[:k], start=1) if c in relevant), 0.0)
+    """1 / rank of the first relevant candidate, 0 behind rank k."""
+    return next((1 / rank for rank, c in enumerate(order[:k], start=1) if c in relevant), 0.0)
 
 
 def recall(order: list[int], relevant: set[int], k: int) -> float:
@@ -36,29 +36,29 @@ def r_precision(order: list[int], relevant: set[int]) -> float:
 
 
 def map_at_r(order: list[int], relevant: set[int]) -> float:
-    """Mean over the first R places of the precision there, 0 where the candidate is not relevant."""
+    """Mean over the first R ranks of the precision at the rank, 0 where the candidate is not relevant."""
     R, hits, total = len(relevant), 0, 0.0
-    for place, c in enumerate(order[:R], start=1):
+    for rank, c in enumerate(order[:R], start=1):
         if c in relevant:
             hits += 1
-            total += hits / place
+            total += hits / rank
     return total / R
 
 
 def success(scores: Array, relevant: set[int], k: int, leave_out: int | None = None) -> float:
-    """Whether fewer than k candidates are strictly better than the best relevant one."""
+    """Are fewer than k candidates strictly better than the best relevant candidate?"""
     best = max(scores[c] for c in relevant)
     return float(sum(scores[c] > best for c in range(len(scores)) if c != leave_out) < k)
 
 
 def mixed_ties(scores: Array, relevant: set[int], leave_out: int | None = None) -> bool:
-    """Whether a candidate that is not relevant is exactly as good as one that is."""
+    """Is an irrelevant candidate exactly as good as a relevant candidate?"""
     values = {scores[c] for c in relevant}
     return any(scores[c] in values for c in range(len(scores)) if c not in relevant and c != leave_out)
 
 
 def measures(scores: Array, relevant: set[int], cutoffs: list[int], leave_out: int | None = None) -> dict[str, float]:
-    """All of them by name, recalls in per cent."""
+    """Return all measures by name, recalls in per cent."""
     order = ranking(scores, leave_out)
     later = [k for k in cutoffs if k > 1]
     return {

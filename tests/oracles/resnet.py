@@ -58,8 +58,8 @@ class Net(nn.Module):
         for stage, count in enumerate(DEPTHS[name]):
             width = 64 * 2**stage
             blocks = []
-            for place in range(count):
-                blocks.append(block(before, width, 2 if stage and not place else 1))
+            for index in range(count):
+                blocks.append(block(before, width, 2 if stage and not index else 1))
                 before = block.expansion * width
             setattr(self, f"layer{stage + 1}", nn.Sequential(*blocks))
         self.fc = nn.Linear(before, 1000)
@@ -78,7 +78,7 @@ def shortcut(before: int, after: int, stride: int) -> nn.Module | None:
 
 
 def random(name: str, seed: int = 0) -> Net:
-    """A network in eval mode whose statistics differ from those of an untrained one, so that a mix-up is visible."""
+    """Return a network in eval mode whose statistics differ from an untrained network's, so that a mix-up shows."""
     torch.manual_seed(seed)
     net = Net(name)
     for module in net.modules():

@@ -41,5 +41,5 @@ def queries(S: Array, caption_image: Array, direction: str) -> list[tuple[Array,
     """(scores, relevant candidates) of every query; images without a caption are no queries."""
     if direction == "t2i":
         return [(S[:, c], {int(caption_image[c])}) for c in range(S.shape[1])]
-    own = [{c for c in range(S.shape[1]) if caption_image[c] == i} for i in range(S.shape[0])]
-    return [(S[i], own[i]) for i in range(S.shape[0]) if own[i]]
+    captions = [{c for c in range(S.shape[1]) if caption_image[c] == i} for i in range(S.shape[0])]
+    return [(S[i], captions[i]) for i in range(S.shape[0]) if captions[i]]

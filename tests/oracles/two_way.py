@@ -2,7 +2,7 @@
 
 g_i = Σ over queries of i of (y − mean) + Σ over queries of others of (what candidate i adds to y − its row's mean);
 SE² = n / (n − 1) (Σ g_i² − Σ of the squares of what a query has from one item) / Q²; the first difference is not
-below 0.8 of the squares of the queries' own part. A quantile has the squares of its batches beside them.
+below 0.8 of the squares of the queries' part. A quantile has the squares of its batches beside them.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def standard_error(
     total = sum(len(of_batch) for of_batch in numbers)
     mean = sum(map(sum, numbers)) / total
     g: dict[int, float] = {}
-    own: dict[int, float] = {}
+    query_sums: dict[int, float] = {}
     overlap = 0.0
     for (S, queries, candidates), of_batch in zip(batches, numbers, strict=True):
         for q, y in enumerate(of_batch):
             g[queries[q]] = g.get(queries[q], 0.0) + y - mean
-            own[queries[q]] = own.get(queries[q], 0.0) + y - mean
+            query_sums[queries[q]] = query_sums.get(queries[q], 0.0) + y - mean
             adds = {}
             for c in range(len(S)):
                 if c != q:
@@ -72,7 +72,7 @@ def standard_error(
                 if candidates[c] != queries[q]:
                     g[candidates[c]] = g.get(candidates[c], 0.0) + added - of_row
                     of_items[candidates[c]] = of_items.get(candidates[c], 0.0) + added - of_row
-            overlap += sum(one**2 for one in of_items.values())
-    square = max(sum(one**2 for one in g.values()) - overlap, 0.8 * sum(one**2 for one in own.values()))
+            overlap += sum(x**2 for x in of_items.values())
+    square = max(sum(x**2 for x in g.values()) - overlap, 0.8 * sum(x**2 for x in query_sums.values()))
     square = max(square + observed - predicted, observed)
     return float(np.sqrt(square * len(g) / (len(g) - 1)) / total)

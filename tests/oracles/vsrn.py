@@ -54,8 +54,8 @@ def image(features: Array, state: dict[str, Array], blocks: int, regions: bool, 
     """(R, d) -> the unit vector of an image and its regions after the graph, in eval mode."""
     x = features @ state["image.fc.weight"].T + state["image.fc.bias"]
     x = unit(x, regions) if fc_norm else x
-    for place in range(1, blocks + 1):
-        x = graph(x, state, f"image.Rs_GCN_{place}")
+    for index in range(1, blocks + 1):
+        x = graph(x, state, f"image.Rs_GCN_{index}")
     x = unit(x, regions)
     h = gru(x, state, "image.img_rnn")[-1]
     if "image.bn.weight" in state:

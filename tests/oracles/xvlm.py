@@ -70,9 +70,9 @@ def text(state: State, ids: list[int], layers: int) -> Tensor:
     name = "text_encoder.embeddings"
     rows = [
         state[f"{name}.word_embeddings.weight"][word]
-        + state[f"{name}.position_embeddings.weight"][place]
+        + state[f"{name}.position_embeddings.weight"][position]
         + state[f"{name}.token_type_embeddings.weight"][0]
-        for place, word in enumerate(ids)
+        for position, word in enumerate(ids)
     ]
     x = _norm(state, f"{name}.LayerNorm", torch.stack(rows), 1e-12)
     for layer in range(layers):
@@ -117,9 +117,9 @@ def _attended(state: State, name: str, x: Tensor, context: Tensor) -> Tensor:
 def contrast(S: Tensor, tau: float, match: Tensor) -> float:
     """Mean of both directions' cross-entropy, the target spread over all positives of a query."""
     total = 0.0
-    for one, own in ((S, match), (S.T, match.T)):
+    for scores, targets in ((S, match), (S.T, match.T)):
         losses = []
-        for row, positives in zip(one / tau, own, strict=True):
+        for row, positives in zip(scores / tau, targets, strict=True):
             shares = row.softmax(0)
             losses.append(-sum(float(shares[j].log()) for j in positives.nonzero().flatten()) / int(positives.sum()))
         total += sum(losses) / len(losses) / 2

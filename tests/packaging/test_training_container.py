@@ -1,4 +1,4 @@
-"""Do the lines of `In your own training` run where only torch, numpy and pandas are installed, and what they need?"""
+"""Do the lines of `In your own training` run where only torch, numpy, pandas and their requirements exist?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-# refuses modules of every distribution but lossscope, torch, numpy, pandas and what these three require
+# refuses modules of every distribution except lossscope, torch, numpy, pandas and their requirements
 CONTAINER = """
 import importlib.abc, importlib.metadata, re, sys
 

@@ -1,4 +1,4 @@
-"""Has the wheel all that an installed lossscope needs, and nothing else?"""
+"""Does the wheel hold all that an installed lossscope needs, and nothing else?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCES = ("lossscope", "cli", "checkpoints", "studies", "pyproject.toml", "setu
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The wheel of a copy of the repository, built without a network, and what its build said."""
+    """Build the wheel of a copy of the repository without a network; return it with the build's output."""
     home = tmp_path_factory.mktemp("source")
     for name in SOURCES:
         source = ROOT / name
@@ -38,13 +38,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.fixture(scope="module")
 def wheel(built: tuple[Path, str]) -> Path:
-    """The wheel alone."""
+    """Return the wheel alone."""
     return built[0]
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the wheel is unpacked."""
+    """Unpack the wheel into a folder."""
     folder = tmp_path_factory.mktemp("installed")
     with ZipFile(wheel) as files:
         files.extractall(folder)
@@ -86,8 +86,8 @@ def test_nothing_else_is_at_the_top(wheel: Path) -> None:
 
 
 def test_the_shipped_checkpoint_is_probed_by_its_name(installed: Path, tmp_path: Path) -> None:
-    place = _run(installed, tmp_path, "-c", "import lossscope; print(lossscope.__file__)")
-    assert Path(place.strip()).is_relative_to(installed)
+    path = _run(installed, tmp_path, "-c", "import lossscope; print(lossscope.__file__)")
+    assert Path(path.strip()).is_relative_to(installed)
     table = _run(installed, tmp_path, "-m", "lossscope_cli", "cocos", "tiny", "--eps", "0.01", "--format", "csv")
     assert len(table.splitlines()) > 8 and "C_neg" in table
 

@@ -1,4 +1,4 @@
-"""A few dimensions that carry nearly all variance, and know next to nothing of the pairs."""
+"""A few dimensions that carry nearly all variance, and tell next to nothing about the pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a planted case is, and the healthy vectors and curves that diseases are planted in."""
+"""Planted cases, and the healthy vectors and curves that cases plant a disease in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Size:
-    """How large a case is."""
+    """The size of a case."""
 
     n: int = 600  # pairs
     d: int = 64
@@ -26,7 +26,7 @@ class Size:
 
     @property
     def rng(self) -> np.random.Generator:
-        """The generator of the case."""
+        """Return the generator of the case."""
         return np.random.default_rng([self.seed, self.n, self.d])
 
 
@@ -35,7 +35,7 @@ SIZES = (Size(), Size(2000, 16, 32, 1), Size(1500, 256, 512, 2), Size(1200, 1024
 
 @dataclass(frozen=True)
 class Case:
-    """What the doctor is given."""
+    """The inputs of the doctor."""
 
     sources: Sequence[Any] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def aligned(size: Size, noise: float = 0.7, decay: float = 0.5) -> tuple[Floats,
         noise: length of the noise of each side over that of the latent.
         decay: power at which the standard deviation of the latent falls over its dimensions.
     """
-    rng = np.random.default_rng([size.seed, size.n, size.d, 1])  # not that of what is planted
+    rng = np.random.default_rng([size.seed, size.n, size.d, 1])  # not the generator of the disease
     scale = np.arange(1, size.d + 1.0) ** -decay
     latent = rng.normal(size=(size.n, size.d)) * scale
     length = float(np.sqrt(np.square(scale).sum()))
@@ -85,7 +85,7 @@ def pairs(folder: Path, first: Floats, second: Floats, name: str = "dump.npz", *
 
 
 def healthy_dump(size: Size, folder: Path, **options: Any) -> Case:
-    """A dump of a model that works."""
+    """Write a dump of a model that works."""
     return Case((pairs(folder, *aligned(size), name="healthy.npz"),), {"batch_size": size.batch, **options})
 
 
@@ -96,27 +96,27 @@ def curve(size: Size, start: float, end: float, steps: int = 400, noise: float =
     return clean * (1 + noise * size.rng.normal(size=steps))
 
 
-def log(folder: Path, name: str = "train.csv", every: Mapping[str, Any] | None = None, **columns: Any) -> str:
+def log(folder: Path, name: str = "train.csv", validation: Mapping[str, Any] | None = None, **columns: Any) -> str:
     """Write a log with a row a step; return its path.
 
     Args:
         folder: to write in.
         name: of the file.
-        every: columns of evaluations, spread evenly over the steps.
+        validation: columns of evaluations, spread evenly over the steps.
         columns: of the steps.
     """
     frame = pd.DataFrame({"step": np.arange(1, len(columns["loss"]) + 1), **columns})
-    for column, values in (every or {}).items():
+    for column, values in (validation or {}).items():
         frame[column] = np.nan
-        places = np.linspace(len(frame) // len(values), len(frame), len(values)).astype(int) - 1
-        frame.loc[places, column] = values
+        rows = np.linspace(len(frame) // len(values), len(frame), len(values)).astype(int) - 1
+        frame.loc[rows, column] = values
     path = folder / name
     frame.to_csv(path, index=False)
     return str(path)
 
 
 def healthy_log(size: Size, folder: Path, **columns: Any) -> Case:
-    """The log of a training that works."""
+    """Write the log of a training that works."""
     start = math.log(size.batch)
     path = log(folder, "healthy.csv", loss=curve(size, start, 0.2 * start), **columns)
     return Case((), {"log": path, "batch_size": size.batch, "objective": "ntxent:tau=0.07"})

@@ -1,4 +1,4 @@
-"""Items in two encodings: padding in the mean, batch norm of the batch, dropout that is on; and rounding."""
+"""Items in two encodings that differ by padding in the mean, batch norm of the batch, dropout, or rounding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _case(size: Size, folder: Path, name: str, first: Floats, second: Floats, **
 
 
 def _padded(x: Floats, size: Size) -> Floats:
-    """Return means of which padding up to the longest of 32 texts is a part."""
+    """Return means over tokens and the padding up to the longest of 32 texts."""
     lengths = size.rng.integers(4, 40, len(x))
     longest = np.array([lengths[start : start + 32].max() for start in range(0, len(x), 32)]).repeat(32)[: len(x)]
     padding = unit(size.rng.normal(size=(1, x.shape[1])))
@@ -33,7 +33,7 @@ def _padded(x: Floats, size: Size) -> Floats:
 
 
 def model(size: Size, folder: Path) -> Case:
-    """A model that counts padding: what an item is depends on the longest of its batch."""
+    """A model that counts padding: an item's vector depends on the longest item of its batch."""
     first, second = (torch.from_numpy(x) for x in aligned(size))
     lengths = torch.from_numpy(size.rng.integers(4, 40, size.n))
 

@@ -1,4 +1,4 @@
-"""A model whose running statistics were never updated."""
+"""A model that never updated its running statistics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _trained(size: Size, folder: Path) -> Path:
 
 
 def running_statistics(size: Size, folder: Path) -> Case:
-    """Mean 0 and variance 1, as at the start: in training mode they are not used."""
+    """Mean 0 and variance 1, as at the start: training mode does not use them."""
     checkpoint = Checkpoint.load(_trained(size, folder))
     start = {"running_mean": torch.zeros_like, "running_var": torch.ones_like}
     weights = {name: start.get(name.rpartition(".")[2], torch.clone)(x) for name, x in checkpoint.weights.items()}

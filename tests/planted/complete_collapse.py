@@ -1,4 +1,4 @@
-"""All items have one embedding, but for noise."""
+"""All items have one embedding, except for noise."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def with_objective(size: Size, folder: Path) -> Case:
 
 
 def few_rows_of_a_trainer(size: Size, folder: Path) -> Case:
-    """What lossscope added to the history of a trainer, which logged four losses."""
+    """The rows that lossscope added to the history of a trainer, which logged four losses."""
     numbers = {"lossscope/q2d/s_pos": 0.996, "lossscope/q2d/s_neg": 0.997, "lossscope/q2d/C_neg": 31}
     rows = [{"step": step, "loss": 3.466, **numbers} for step in (10, 20, 30, 40)]
     path = folder / "trainer_state.json"

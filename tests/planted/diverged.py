@@ -1,4 +1,4 @@
-"""A loss that leaves for good: at once, slowly, and from a trained start."""
+"""A loss that rises and does not return: at once, slowly, and from a trained start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def climb(size: Size, folder: Path) -> Case:
 
 
 def collapse(size: Size, folder: Path) -> Case:
-    """A trained model, which begins low, and whose embeddings become one."""
+    """The loss of a trained model begins low, and its embeddings collapse into one."""
     loss = math.log(size.batch) * (1 + 0.0003 * size.rng.normal(size=400))
     loss[:8] = np.linspace(0.02, 0.8 * math.log(size.batch), 8)
     return Case((), {"log": log(folder, loss=loss), "batch_size": size.batch})
@@ -35,7 +35,7 @@ SICK = (jump, climb, collapse)
 
 
 def healthy(size: Size, folder: Path) -> Case:
-    """A queue of keys that fills, as MoCo's: the loss rises from its start, and falls slowly from there."""
+    """A queue of keys that fills, as MoCo's: the loss rises from its start, then falls slowly."""
     steps = np.arange(400)
     loss = 0.5 + 8.5 * (1 - np.exp(-steps / 12)) - 2.2 * (1 - np.exp(-np.maximum(steps - 40, 0) / 150))
     path = log(folder, "healthy.csv", loss=loss * (1 + 0.01 * size.rng.normal(size=400)))

@@ -28,5 +28,5 @@ SICK = (query, positive)
 
 
 def healthy(size: Size, folder: Path) -> Case:
-    """Rows without any."""
+    """Rows without an empty text."""
     return _rows(folder, "healthy.jsonl")

@@ -1,4 +1,4 @@
-"""Evaluations of one frozen model while another one is trained: beside a loss, and in an evaluator's own file."""
+"""Evaluations of a frozen model while another model trains: beside a loss, and in an evaluator's file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def _scores(size: Size, number: int) -> dict[str, Floats]:
 def beside_a_loss(size: Size, folder: Path) -> Case:
     start = math.log(size.batch)
     frozen = {f"eval_{name}": np.full(8, values[0]) for name, values in _scores(size, 8).items()}
-    return Case((), {"log": log(folder, every=frozen, loss=curve(size, start, 0.2 * start)), "batch_size": size.batch})
+    return Case(
+        (), {"log": log(folder, validation=frozen, loss=curve(size, start, 0.2 * start)), "batch_size": size.batch}
+    )
 
 
 def _write(folder: Path, name: str, scores: dict[str, Floats]) -> str:
@@ -43,6 +45,6 @@ SICK = (beside_a_loss, evaluator, from_some_epoch_on)
 
 
 def healthy(size: Size, folder: Path) -> Case:
-    """Accuracy of 20 triplets, which has 21 values: it stays where it is for a while."""
+    """Accuracy of 20 triplets, which has 21 values: it stays equal for a while."""
     scores = {"cosine_accuracy": np.array([14, 16, 17, 17, 17, 17, 18.0, 18]) / 20}
     return Case((), {"log": _write(folder, "triplet_evaluation_results.csv", scores)})

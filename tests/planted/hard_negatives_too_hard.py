@@ -24,7 +24,7 @@ def nearer(size: Size, folder: Path) -> Case:
 
 
 def other_positives(size: Size, folder: Path) -> Case:
-    """Negatives that are other captions of the same item: they are as often above the positive as below it."""
+    """Negatives that are other captions of the same item: above the positive as often as below."""
     rng = size.rng
     latent = rng.normal(size=(size.n, size.d))
     queries, captions, others = (unit(latent + 0.9 * rng.normal(size=latent.shape)) for _ in range(3))

@@ -1,4 +1,4 @@
-"""Views that are compared with themselves: one array twice, and a labelled set of views without augmentation."""
+"""Views compared with themselves: one array twice, and a labelled set of views without augmentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics that can rise no more: Spearman of a gold standard of two values, recall among few candidates."""
+"""Metrics at their ceiling: Spearman of a gold standard of two values, recall among few candidates."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from .base import Case, Floats, Size, curve, log
 
 
-def _log(size: Size, folder: Path, name: str, every: dict[str, Floats]) -> Case:
+def _log(size: Size, folder: Path, name: str, validation: dict[str, Floats]) -> Case:
     start = math.log(size.batch)
-    path = log(folder, name, every, loss=curve(size, start, 0.2 * start))
+    path = log(folder, name, validation, loss=curve(size, start, 0.2 * start))
     return Case((), {"log": path, "batch_size": size.batch})
 
 
@@ -21,8 +21,8 @@ def _rising(size: Size, end: float) -> Floats:
 
 
 def binary_gold(size: Size, folder: Path) -> Case:
-    every = {"eval_spearman_cosine": _rising(size, 0.8655), "eval_pearson_cosine": _rising(size, 0.96)}
-    return _log(size, folder, "train.csv", every)
+    validation = {"eval_spearman_cosine": _rising(size, 0.8655), "eval_pearson_cosine": _rising(size, 0.96)}
+    return _log(size, folder, "train.csv", validation)
 
 
 def few_candidates(size: Size, folder: Path) -> Case:
@@ -34,5 +34,5 @@ SICK = (binary_gold, few_candidates)
 
 def healthy(size: Size, folder: Path) -> Case:
     """Spearman of graded similarities, with Pearson beside it, near the same number."""
-    every = {"eval_spearman_cosine": _rising(size, 0.857), "eval_pearson_cosine": _rising(size, 0.862)}
-    return _log(size, folder, "healthy.csv", every)
+    validation = {"eval_spearman_cosine": _rising(size, 0.857), "eval_pearson_cosine": _rising(size, 0.862)}
+    return _log(size, folder, "healthy.csv", validation)

@@ -50,7 +50,7 @@ def with_objective(size: Size, folder: Path) -> Case:
 
 
 def shuffled_and_large(size: Size, folder: Path) -> Case:
-    """So many that no sample of one side has the partners of the other's."""
+    """So many rows that a sample of one side misses the partners of the other sample."""
     large = Size(200_000, 32, size.batch, size.seed)
     first, second = aligned(large, decay=0.0)
     return Case((pairs(folder, first, second[large.rng.permutation(large.n)]),))

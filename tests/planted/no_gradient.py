@@ -10,11 +10,11 @@ from .base import Case, Size, pairs, unit
 
 
 def _groups(size: Size, group: int, spread: float) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
-    """Items of groups that lie far apart: which group is easy to see, which item of it is not."""
+    """Return items of groups that lie far apart: a query finds its group easily, its item hardly."""
     rng = size.rng
     centres = unit(rng.normal(size=(size.n // group + 1, size.d)))
-    own = np.repeat(centres, group, 0)[: size.n]
-    sides = [unit(own + spread / np.sqrt(size.d) * rng.normal(size=own.shape)) for _ in range(2)]
+    item_centres = np.repeat(centres, group, 0)[: size.n]
+    sides = [unit(item_centres + spread / np.sqrt(size.d) * rng.normal(size=item_centres.shape)) for _ in range(2)]
     return sides[0], sides[1]
 
 

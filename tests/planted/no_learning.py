@@ -1,4 +1,4 @@
-"""The loss of guessing: vectors without anything in common, and logs that stay at log B."""
+"""The loss of guessing: unrelated vectors, and logs that stay at log B."""
 
 from __future__ import annotations
 

@@ -23,5 +23,5 @@ SICK = (some,)
 
 
 def healthy(size: Size, folder: Path) -> Case:
-    """Rows that all have one."""
+    """Rows that all have a positive."""
     return _rows(folder, "healthy.jsonl", 0)

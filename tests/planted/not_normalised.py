@@ -1,4 +1,4 @@
-"""Rows of other lengths than 1: all of them, those of one side, a few."""
+"""Rows whose length is not 1: all rows, one side, a few."""
 
 from __future__ import annotations
 

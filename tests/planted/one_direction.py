@@ -19,8 +19,10 @@ def offsets(size: Size, folder: Path) -> Case:
 
 def recalls(size: Size, folder: Path) -> Case:
     start = math.log(size.batch)
-    every = {"val_i2t_R@1": np.linspace(1, 40, 8), "val_t2i_R@1": np.full(8, 0.1)}
-    return Case((), {"log": log(folder, every=every, loss=curve(size, start, 0.4 * start)), "batch_size": size.batch})
+    validation = {"val_i2t_R@1": np.linspace(1, 40, 8), "val_t2i_R@1": np.full(8, 0.1)}
+    return Case(
+        (), {"log": log(folder, validation=validation, loss=curve(size, start, 0.4 * start)), "batch_size": size.batch}
+    )
 
 
 SICK = (offsets, recalls)

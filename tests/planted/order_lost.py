@@ -1,4 +1,4 @@
-"""Pairs shuffled within topics, and matrices whose columns are in another order than their rows."""
+"""Pairs shuffled within topics, and matrices whose columns and rows differ in order."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ SICK = (within_topics, of_a_matrix, of_a_whole_matrix)
 
 
 def healthy(size: Size, folder: Path) -> Case:
-    """The same model with its own pairs."""
+    """The same model with the right pairs."""
     first, second, _ = _topics(size)
     return Case((pairs(folder, first, second, name="healthy.npz"),))

@@ -10,9 +10,11 @@ import numpy as np
 from .base import Case, Size, curve, log
 
 
-def _log(size: Size, folder: Path, name: str, **every: object) -> Case:
+def _log(size: Size, folder: Path, name: str, **validation: object) -> Case:
     start = math.log(size.batch)
-    path = log(folder, name, every, loss=start * np.linspace(1, 0.02, 400) * (1 + 0.03 * size.rng.normal(size=400)))
+    path = log(
+        folder, name, validation, loss=start * np.linspace(1, 0.02, 400) * (1 + 0.03 * size.rng.normal(size=400))
+    )
     return Case((), {"log": path, "batch_size": size.batch})
 
 
@@ -35,6 +37,6 @@ SICK = (recall, both, loss)
 def healthy(size: Size, folder: Path) -> Case:
     """Validation recall that rises while the validation loss rises, as in fine-tuning."""
     start = math.log(size.batch)
-    every = {"val_recall": 40 * (1 - np.exp(-np.arange(1, 13.0))), "val_loss": np.linspace(2, 2.6, 12)}
-    path = log(folder, "healthy.csv", every, loss=curve(size, start, 0.1 * start))
+    validation = {"val_recall": 40 * (1 - np.exp(-np.arange(1, 13.0))), "val_loss": np.linspace(2, 2.6, 12)}
+    path = log(folder, "healthy.csv", validation, loss=curve(size, start, 0.1 * start))
     return Case((), {"log": path, "batch_size": size.batch})

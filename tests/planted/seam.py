@@ -1,4 +1,4 @@
-"""A training that is resumed higher than it ended: its learning rate begins anew, and where the rate is not logged."""
+"""A training that resumes at a higher loss than it ended: the learning rate restarts, or the log has no rate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def with_rate(size: Size, folder: Path) -> Case:
 
 
 def stays(size: Size, folder: Path) -> Case:
-    """The rate is raised at once, and the loss does not return: the seam explains that it is not what it was."""
+    """The rate jumps up and the loss does not return: the seam explains the higher loss."""
     start = math.log(size.batch)
     loss = curve(size, start, 0.25 * start, 600)
     loss[300:] = 0.7 * start * (1 + 0.02 * size.rng.normal(size=300))
@@ -38,7 +38,7 @@ SICK = (with_rate, stays, without_rate)
 
 
 def healthy(size: Size, folder: Path) -> Case:
-    """Warm restarts: the rate jumps, and the loss goes on where it was."""
+    """Warm restarts: the rate jumps, and the loss continues where it was."""
     start = math.log(size.batch)
     path = log(
         folder, "healthy.csv", loss=curve(size, start, 0.25 * start, 600), lr=np.tile(np.linspace(1e-4, 1e-6, 300), 2)

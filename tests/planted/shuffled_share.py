@@ -1,4 +1,4 @@
-"""A share of the pairs is shuffled."""
+"""Pairs, a share of them shuffled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Held-out items that are in the training data: by embedding, by text."""
+"""Held-out items in the training data, by embedding and by text."""
 
 from __future__ import annotations
 

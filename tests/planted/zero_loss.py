@@ -1,4 +1,4 @@
-"""A loss that is exactly 0 from the beginning: always, and in most steps."""
+"""A loss of exactly 0 from the beginning: in all steps, and in most."""
 
 from __future__ import annotations
 

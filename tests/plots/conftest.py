@@ -1,4 +1,4 @@
-"""What several tests read from the artists of a picture."""
+"""Read numbers from the artists of a picture, and fit legends only where a test needs it."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ Histogram = Callable[[Axes], tuple[Values, Values]]
 
 @pytest.fixture
 def fitted() -> None:
-    """Legends are fitted, as everywhere else."""
+    """Fit legends, as outside tests."""
 
 
 @pytest.fixture(autouse=True)
 def _unfitted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Legends are not fitted, which takes most of the time, but where tests ask where things stand."""
+    """Skip fitting legends, which takes most of the time, except where tests ask for positions."""
     if "fitted" not in request.fixturenames:
         monkeypatch.setattr(naming, "_FITS", 0)
 
 
 @pytest.fixture
 def histogram() -> Histogram:
-    """The height and the edges of the bins of a filled histogram."""
+    """Return the heights and edges of the bins of a filled histogram."""
 
     def read(ax: Axes) -> tuple[Values, Values]:
         outline = ax.collections[0].get_paths()[0].vertices
-        top = outline[len(outline) // 2 + 1 : -1][::-1]  # after the base from left to right comes the top, back again
+        top = outline[len(outline) // 2 + 1 : -1][::-1]  # after the base from left to right, the top back
         return top[:-1:2, 1], top[::2, 0]
 
     return read

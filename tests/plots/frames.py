@@ -1,4 +1,4 @@
-"""A frame of each picture: one that `draw` takes, and one that `draw_many` takes."""
+"""Make two frames for each picture: one for `draw`, one for `draw_many`."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ def _spectrum() -> pd.DataFrame:
 
 @cache
 def _goal() -> tuple[pd.DataFrame, pd.DataFrame]:
-    every = fields(goal_specs(), points=21)
-    return every[every["objective"] == every["objective"].iloc[-1]], every
+    rows = fields(goal_specs(), points=21)
+    return rows[rows["objective"] == rows["objective"].iloc[-1]], rows
 
 
 FRAMES: dict[ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {

@@ -1,4 +1,4 @@
-"""Are lines of equal weight at round numbers, and do their numbers stand where they can be read?"""
+"""Are lines of equal weight at round numbers, and are their labels readable?"""
 
 from __future__ import annotations
 

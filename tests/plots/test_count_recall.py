@@ -14,8 +14,8 @@ COUNTS = {"triplet": 6.0, "triplet_sh": 1.0}
 
 def _frame(panels=("a", "b"), seeds=3):
     rows = [
-        (label, panel, direction, seed, count * (1 + 0.1 * seed) + (direction == "t2i"), 300.0 + 10 * place + seed)
-        for place, panel in enumerate(panels)
+        (label, panel, direction, seed, count * (1 + 0.1 * seed) + (direction == "t2i"), 300.0 + 10 * number + seed)
+        for number, panel in enumerate(panels)
         for label, count in COUNTS.items()
         for direction in ("i2t", "t2i")
         for seed in range(seeds)

@@ -58,7 +58,7 @@ def test_an_interval_without_neighbours_is_drawn_as_an_error_bar():
     rows = epochs()[lambda rows: rows["direction"] == "i2t"]
     rows.loc[rows["epoch"] == 1, ["low", "high"]] = np.nan
     ax = epoch_counts.draw(rows)
-    bars = [one.get_segments() for one in ax.collections if hasattr(one, "get_segments")]
+    bars = [artist.get_segments() for artist in ax.collections if hasattr(artist, "get_segments")]
     np.testing.assert_array_equal(bars[0][0], [[2, 2], [2, 4]])
     assert "nan" not in epoch_counts.alt(rows)
 

@@ -1,4 +1,4 @@
-"""A loss that adds both directions has rows `both`: each picture of counts draws them beside the others."""
+"""Does each picture of counts draw rows `both`, of a loss that adds both directions, beside the others?"""
 
 from __future__ import annotations
 

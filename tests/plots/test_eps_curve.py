@@ -1,4 +1,4 @@
-"""Does each line of C(eps) show the data of the frame, and can lines be distinguished?"""
+"""Does each line of C(eps) show the data of the frame, and do lines look different?"""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ EPS = 10.0 ** np.arange(-8, 3)
 
 def _frame(*objectives, directions=("i2t", "t2i"), source="run.pt"):
     parts = []
-    for place, objective in enumerate(objectives):
+    for number, objective in enumerate(objectives):
         for turn, direction in enumerate(directions):
-            count = 100 / (1 + (EPS / 1e-4 * (1 + place)) ** 2) - turn * (EPS < 1e-6)
+            count = 100 / (1 + (EPS / 1e-4 * (1 + number)) ** 2) - turn * (EPS < 1e-6)
             part = {"source": source, "objective": objective, "direction": direction, "eps": EPS, "mean": count}
             parts.append(pd.DataFrame(part))
     return pd.concat(parts, ignore_index=True)

@@ -97,5 +97,5 @@ def test_one_line_far_above_the_others_does_not_press_them_together():
     assert "log above 1" in right.get_ylabel()
     low, high = right.get_ylim()
     assert low <= 0 and high >= P["sig-ms"][1](1.0)
-    one = right.transData.transform((0, 1))[1] - right.transData.transform((0, 0))[1]
-    assert one > 0.4 * right.bbox.height
+    unit_height = right.transData.transform((0, 1))[1] - right.transData.transform((0, 0))[1]
+    assert unit_height > 0.4 * right.bbox.height

@@ -65,13 +65,13 @@ PICTURES = {
 @each("picture", PICTURES, "names", [IN_FRAMES[:8], IN_FRAMES[8:]])
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_a_picture_is_drawn_with_any_name(picture: Any, names: Names, tmp_path: Path) -> None:
-    """`$x_{$` in a name was a formula that cannot be read, and ended in a traceback."""
+    """matplotlib read `$x_{$` in a name as a broken formula and raised a traceback."""
     frame = PICTURES[picture](names)
     with style.screen(), mpl.rc_context({"figure.dpi": 20, "savefig.dpi": 20}), warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*excluded from the legend")
         drawn = getattr(picture, "draw_many", picture.draw)(frame)
         figure = getattr(drawn, "figure", drawn)
-        figure.set_layout_engine("none")  # where things stand takes most of the time
+        figure.set_layout_engine("none")  # positions take most of the time
         style.save(figure, tmp_path / "a.svg", picture.alt(frame))
     texts = [text.get_text() for text in figure.findobj(Text)]
     assert not set("".join(texts)) - {"\n"} & set(CONTROLS)

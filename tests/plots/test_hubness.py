@@ -1,4 +1,4 @@
-"""Does the line show which share of the queries the most frequent candidates have?"""
+"""Does the line show the share of the queries that the most frequent candidates have?"""
 
 from __future__ import annotations
 

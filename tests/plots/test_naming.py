@@ -1,4 +1,4 @@
-"""Do the names of lines keep apart, and is the legend inside the picture?"""
+"""Do the names of lines not overlap, and is the legend inside the picture?"""
 
 from __future__ import annotations
 

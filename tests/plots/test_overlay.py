@@ -58,7 +58,7 @@ def test_two_clouds_of_one_source_are_two_rings():
 
 @each("slope", [0.0, 0.7, np.inf])
 def test_points_on_a_line_have_a_contour_around_it(slope):
-    """Their covariance is singular, so that a kernel density raises an error or is empty."""
+    """Their covariance is singular: a kernel density raises an error or is empty."""
     t = np.linspace(0.1, 0.9, 400)
     frame = _frame(np.full(400, 0.3), t) if slope == np.inf else _frame(t, 0.2 + slope * (t - 0.5))
     (lines,) = _contours(overlay.draw(frame))
@@ -79,7 +79,7 @@ def test_points_in_one_place_have_a_small_contour_around_it():
 def test_a_cloud_moves_with_its_points(seed, dx, dy):
     frame = _normal(300, seed=seed)
     moved = frame.assign(s_pos=frame["s_pos"] + dx, s_neg=frame["s_neg"] + dy)
-    here, there = (_contours(overlay.draw(one))[0].get_paths()[0].vertices for one in (frame, moved))
+    here, there = (_contours(overlay.draw(rows))[0].get_paths()[0].vertices for rows in (frame, moved))
     np.testing.assert_allclose(there.min(0), here.min(0) + np.array([dx, dy]), atol=0.03)
     np.testing.assert_allclose(there.max(0), here.max(0) + np.array([dx, dy]), atol=0.03)
 

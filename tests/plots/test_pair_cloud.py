@@ -1,4 +1,4 @@
-"""Do lines, bands and histograms show the weights of the data, and where the data are?"""
+"""Do lines, bands and histograms show the weights and the positions of the data?"""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def _data(number=1000, source="a.pt"):
 
 
 def _hidden(ax):
-    """The axes of the histogram behind a panel."""
-    (hidden,) = (one for one in ax.figure.axes if one is not ax and one.bbox.bounds == ax.bbox.bounds)
+    """Return the axes of the histogram behind a panel."""
+    (hidden,) = (axes for axes in ax.figure.axes if axes is not ax and axes.bbox.bounds == ax.bbox.bounds)
     return hidden
 
 
@@ -36,10 +36,10 @@ def test_the_band_holds_the_middle_of_the_weights():
     ax = pair_cloud.draw(frame, side="negative")
     band = ax.collections[0].get_paths()[0].vertices
     s, middle = ax.lines[0].get_data()
-    own = frame[(frame["s_neg"] - s[10]).abs() < 0.02]["w_neg"]
+    near = frame[(frame["s_neg"] - s[10]).abs() < 0.02]["w_neg"]
     low, high = band[np.isclose(band[:, 0], s[10]), 1].min(), band[np.isclose(band[:, 0], s[10]), 1].max()
-    assert low == pytest.approx(own.quantile(0.1), abs=0.3)
-    assert high == pytest.approx(own.quantile(0.9), abs=0.3)
+    assert low == pytest.approx(near.quantile(0.1), abs=0.3)
+    assert high == pytest.approx(near.quantile(0.9), abs=0.3)
     assert low < middle[10] < high
 
 
@@ -53,7 +53,7 @@ def test_histograms_are_shares_of_the_queries(histogram):
 
 
 def test_several_objectives_are_shares_of_their_largest_which_the_legend_states():
-    frame = pd.concat([weights_at(one, _data()) for one in ("ntxent:tau=0.1", "ntxent:tau=0.5")])
+    frame = pd.concat([weights_at(spec, _data()) for spec in ("ntxent:tau=0.1", "ntxent:tau=0.5")])
     left, right = pair_cloud.draw_many(frame).axes[:4:2]
     names = [line.get_label() for line in left.lines]
     tops = frame.groupby("objective", sort=False)["w_neg"].max()
@@ -61,8 +61,8 @@ def test_several_objectives_are_shares_of_their_largest_which_the_legend_states(
     assert names == [f"{name} (largest {top:.3g})" for name, top in zip(words, tops, strict=True)]
     assert all(line.get_ydata().max() <= 1 for ax in (left, right) for line in ax.lines)
     assert len({line.get_linestyle() for line in left.lines}) == 2
-    one = pair_cloud.draw(frame[frame["objective"] == "ntxent:tau=0.1"])
-    assert one.lines[0].get_ydata().max() > 1
+    single = pair_cloud.draw(frame[frame["objective"] == "ntxent:tau=0.1"])
+    assert single.lines[0].get_ydata().max() > 1
 
 
 def test_a_row_of_panels_for_each_source_on_one_scale():

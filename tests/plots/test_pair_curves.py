@@ -49,7 +49,7 @@ def test_one_side_alone():
 @pytest.mark.usefixtures("fitted")
 @each("context", [style.paper, style.screen])
 def test_long_names_are_below_and_leave_the_panels_their_width(context):
-    """Specs beside the panels once left these a tenth of a paper's column."""
+    """Specs beside the panels once left the panels a tenth of a paper's column."""
     frame = _frame().replace({"label": {"lin": "goal:triplet=cir,pair=lin (other: s₋ 0.77, s₊ 0.79)"}})
     with context():
         fig = pair_curves.draw_many(frame)

@@ -12,9 +12,9 @@ def frame(over=("seeds", "images")):
     numbers = {"seeds": (3, 5, 10), "images": (200, 5000)}
     rows = [
         {"data": "scenes", "encoder": "VSE++", "system": system, "baseline": "Triplet", "statistic": "rsum",
-         "direction": "both", "over": one, "n": n, "mdd": scale / np.sqrt(n), "mdd_low": 0.5 * scale / np.sqrt(n),
+         "direction": "both", "over": unit, "n": n, "mdd": scale / np.sqrt(n), "mdd_low": 0.5 * scale / np.sqrt(n),
          "mdd_high": 3 * scale / np.sqrt(n), "level": 0.95, "power": 0.8, "alpha": 0.05}
-        for one in over for system, scale in (("NT-Xent", 30.0), ("VLC", 60.0)) for n in numbers[one]
+        for unit in over for system, scale in (("NT-Xent", 30.0), ("VLC", 60.0)) for n in numbers[unit]
     ]  # fmt: skip
     return pd.DataFrame(rows)
 

@@ -48,7 +48,7 @@ def test_pictures_have_them_on_a_screen(module, many):
 
 
 def check(fig):
-    """A picture is one column wide in print, 3.3 inches, or two, 7 inches, whichever is nearer to its own width."""
+    """Check a picture at the printed width nearest to its width: one column, 3.3 inches, or two, 7 inches."""
     assert len(style.headline(fig).split()) >= 4
     assert "_" not in style.headline(fig)
     fig.draw_without_rendering()

@@ -1,4 +1,4 @@
-"""Is a frame that a picture cannot show refused, with what it lacks or must be?"""
+"""Is a frame that a picture cannot show refused, with the missing column or the expected values?"""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def twice(frame: pd.DataFrame, **changed: Any) -> pd.DataFrame:
     (weight_mass, "mean"), (what_if, "std"),
 ])  # fmt: skip
 def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> None:
-    one, many = FRAMES[picture]()
-    for draw, frame in ((picture.draw, one), (getattr(picture, "draw_many", picture.draw), many)):
+    single, many = FRAMES[picture]()
+    for draw, frame in ((picture.draw, single), (getattr(picture, "draw_many", picture.draw), many)):
         with pytest.raises(InputError, match=f"Add {column}"):
             draw(frame.drop(columns=column))
 
 
-# a picture, whose function draws, a change of the frame that it takes, and the message
+# picture, its function, a change of its frame, and the message
 @each("picture, name, change, message", [
     (count_recall, "draw_many", lambda f: f.assign(direction="sideways"), SIDEWAYS),
     (count_recall, "draw_many", twice, "got some twice"),

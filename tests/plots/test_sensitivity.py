@@ -1,4 +1,4 @@
-"""Does the curve go through the means over seeds, and are the other objectives at their own means?"""
+"""Does the curve go through the means over seeds, and are the other objectives at their means?"""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ REFERENCE = pd.DataFrame({"label": ["Triplet-HN"] * 3 + ["VLC"], "rsum": [469.0,
 
 def _frame(seeds=3):
     rows = [
-        (parameter, value, seed, 450 + 10 * place + seed)
+        (parameter, value, seed, 450 + 10 * number + seed)
         for parameter, values in (("margin", (0.0, 0.1, 0.2)), ("gamma", (5.0, 20.0, 80.0)))
-        for place, value in enumerate(values)
+        for number, value in enumerate(values)
         for seed in range(seeds)
     ]
     return pd.DataFrame(rows, columns=list(sensitivity.COLUMNS)).sample(frac=1, random_state=0)

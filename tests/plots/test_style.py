@@ -114,12 +114,12 @@ def test_names_in_tables_have_the_colour_of_their_objective():
 
 
 def test_a_label_has_one_colour_in_all_pictures_of_a_report():
-    """A second spec of one loss had the loss's own colour in a picture without the first."""
-    every = ["NT-Xent", "ntxent:tau=0.05", "Triplet", "InfoNCE", "Circle", "mine"]
-    with style.same_colours(every):
-        together = style.colours(every)
-        assert [style.colours([label])[label] for label in every] == list(together.values())
-        assert len(set(together.values())) == len(every)
+    """A second spec of a loss had the loss's colour in a picture without the first spec."""
+    labels = ["NT-Xent", "ntxent:tau=0.05", "Triplet", "InfoNCE", "Circle", "mine"]
+    with style.same_colours(labels):
+        together = style.colours(labels)
+        assert [style.colours([label])[label] for label in labels] == list(together.values())
+        assert len(set(together.values())) == len(labels)
         others = style.colours(["Triplet SH", "ntxent:tau=0.05"])
         assert others["ntxent:tau=0.05"] == together["ntxent:tau=0.05"] != others["Triplet SH"]
     assert style.colours(["ntxent:tau=0.05"])["ntxent:tau=0.05"] == style.COLOURS["ntxent"]

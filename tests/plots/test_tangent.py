@@ -91,7 +91,7 @@ def test_a_panel_each_on_its_own_axis():
 
 
 def test_panels_have_the_colours_of_all_their_labels_together():
-    """A panel chose its colour alone, so that two losses had one, and other pictures another."""
+    """Each panel chose its colour alone: two losses shared a colour, and other pictures used another."""
     names = ["NT-Xent", "ntxent:tau=0.05", "InfoNCE", "goal:triplet=cir", "Circle", "unified:gamma=20", "triplet"]
     frame = pd.concat([pd.DataFrame({"label": name, "value": np.linspace(1, 2, 50)}) for name in names])
     fig = tangent.draw_many(frame)
@@ -105,12 +105,12 @@ def test_no_text_touches_another_with_many_losses():
     rng = np.random.default_rng(0)
     names = ["goal:triplet=cir,pair=sig-ms", "unified:margin=0.2,gamma=20", *(f"loss number {k}" for k in range(7))]
     values = {name: np.exp(rng.normal(0, 3, 30_000)) * (rng.random(30_000) > 1e-4) for name in names}
-    frame = pd.concat([pd.DataFrame({"label": name, "value": own}) for name, own in values.items()])
+    frame = pd.concat([pd.DataFrame({"label": name, "value": sample}) for name, sample in values.items()])
     with style.screen():
         fig = tangent.draw_many(frame)
         fig.draw_without_rendering()
         titles = [ax.title.get_window_extent() for ax in fig.axes]
         ticks = [[text.get_window_extent() for text in ax.get_xticklabels()] for ax in fig.axes]
-    assert not [1 for one, other in itertools.combinations(titles, 2) if one.overlaps(other)]
-    assert all(len(own) >= 2 for own in ticks)
-    assert not [1 for own in ticks for one, other in itertools.pairwise(own) if one.x1 > other.x0]
+    assert not [1 for title, other in itertools.combinations(titles, 2) if title.overlaps(other)]
+    assert all(len(texts) >= 2 for texts in ticks)
+    assert not [1 for texts in ticks for left, right in itertools.pairwise(texts) if left.x1 > right.x0]

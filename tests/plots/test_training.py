@@ -1,4 +1,4 @@
-"""Do the lines show loss and rsum, with losses of different objectives on the scale that is stated?"""
+"""Do the lines show loss and rsum, with losses of different objectives on the stated scale?"""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SCALES = {"ntxent:tau=0.1": 5.0, "triplet": 400.0}
 
 def _frame(scales=SCALES, sign=1.0, fall=1.0):
     parts = []
-    for place, (run, scale) in enumerate(scales.items()):
+    for number, (run, scale) in enumerate(scales.items()):
         steps = np.arange(0.25, 3.25, 0.25)
         train = {"epoch": steps, "split": "train", "loss": sign * scale / (1 + fall * (steps - 0.25)), "rsum": np.nan}
         epochs = np.arange(4.0)
-        val = {"epoch": epochs, "split": "val", "loss": np.nan, "rsum": 100 * (place + 1) + epochs}
+        val = {"epoch": epochs, "split": "val", "loss": np.nan, "rsum": 100 * (number + 1) + epochs}
         parts += [pd.DataFrame(train).assign(run=run), pd.DataFrame(val).assign(run=run)]
     return pd.concat(parts, ignore_index=True).sample(frac=1, random_state=0)
 
@@ -40,8 +40,8 @@ def test_rsum_is_of_the_validation_split():
     np.testing.assert_allclose(lines["triplet"].get_ydata(), [200, 201, 202, 203])
 
 
-def _numbered(ax):
-    """Numbers of the vertical axis within its limits."""
+def _axis_numbers(ax):
+    """Return the numbers of the vertical axis within its limits."""
     ax.figure.draw_without_rendering()
     low, high = ax.get_ylim()
     return [tick for tick in ax.yaxis.get_major_ticks() if tick.label1.get_text() and low <= tick.get_loc() <= high]
@@ -52,7 +52,7 @@ def test_the_loss_is_logarithmic_from_a_decade_on_and_has_several_numbers(fall, 
     """A loss that fell to 0.7 of its first value had a logarithmic axis with the number 1 alone."""
     for ax in (training.draw(_frame(fall=fall), value="loss"), training.draw_many(_frame(fall=fall)).axes[0]):
         assert ax.get_yscale() == scale
-        assert len(_numbered(ax)) >= 2
+        assert len(_axis_numbers(ax)) >= 2
 
 
 def test_a_loss_below_zero_is_linear():
@@ -83,7 +83,7 @@ def test_alt_states_the_final_loss_and_the_best_rsum():
 
 
 def _warmed_up():
-    """Two runs of triplet_sh whose first two epochs train with the summed triplet loss, and one of ntxent."""
+    """Return two runs of triplet_sh whose first two epochs train with the summed triplet loss, and one of ntxent."""
     frame = _frame({"triplet_sh": 400.0, "triplet_sh:margin=0.3": 500.0, "ntxent": 5.0})
     first = frame["run"].str.startswith("triplet_sh") & (frame["epoch"] > 0) & (frame["epoch"] <= 2)
     frame.loc[frame["run"].str.startswith("triplet_sh") & (frame["epoch"] > 2), "loss"] /= 100

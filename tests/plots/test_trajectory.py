@@ -12,12 +12,12 @@ from tests.each import each
 
 def _frame(runs=("a", "b"), epochs=4, loss=1.0):
     rows = []
-    for place, run in enumerate(runs):
+    for number, run in enumerate(runs):
         for epoch in range(epochs):
             for split in ("train", "val"):
                 is_val = split == "val"
-                row = {"run": run, "epoch": float(epoch), "split": split, "loss": loss * (place + 1) / (epoch + 1)}
-                row["rsum"] = 100.0 * (place + 1) + epoch if is_val else np.nan
+                row = {"run": run, "epoch": float(epoch), "split": split, "loss": loss * (number + 1) / (epoch + 1)}
+                row["rsum"] = 100.0 * (number + 1) + epoch if is_val else np.nan
                 for side, level in (("pos", 0.8), ("neg", 0.4)):
                     values = dict(zip(trajectory.PARTS, (level, level - 0.2, level + 0.01, level + 0.1), strict=True))
                     row |= {f"{side}_{part}": value if is_val else np.nan for part, value in values.items()}
@@ -94,8 +94,8 @@ def test_the_warmup_is_shaded_in_the_panels_of_its_run():
 
 def test_the_loss_is_cut_at_the_end_of_the_warmup():
     loss = trajectory.draw_many(_warmed_up()).axes[3]
-    own = [line for line in loss.lines if line.get_color() == "0.25" and line.get_linestyle() == "--"]
-    assert sorted(list(line.get_xdata()) for line in own) == [[0, 3], [1, 2]]
+    warmups = [line for line in loss.lines if line.get_color() == "0.25" and line.get_linestyle() == "--"]
+    assert sorted(list(line.get_xdata()) for line in warmups) == [[0, 3], [1, 2]]
 
 
 def test_one_run_names_its_warmup():

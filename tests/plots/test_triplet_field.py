@@ -84,7 +84,7 @@ def test_a_steep_slope_has_one_line():
 
 
 def test_lines_are_labelled_in_the_unit_of_the_colour_bar():
-    """They stated shares, 0.1 to 0.9, beside a bar from 0 to 10."""
+    """The lines stated shares, 0.1 to 0.9, beside a bar from 0 to 10."""
     ax = triplet_field.draw(_frame(lambda p, n: 20 * _nca(p / 4, n / 4)))
     low, high = _mesh(ax).get_clim()
     for text in ax.texts:

@@ -28,7 +28,7 @@ def _flat(p, n):
 
 
 def _panels(fig):
-    """The two panels, and the colour bar of each."""
+    """Return the two panels, and the colour bar of each."""
     left, first, right, second = fig.axes
     return (left, first), (right, second)
 
@@ -78,7 +78,7 @@ def test_a_slope_has_lines_and_a_cliff_or_a_plain_has_none():
 
 
 def test_lines_are_labelled_in_the_unit_of_the_colour_bar():
-    """They stated shares, 0.1 to 0.9, beside a bar from 0 to 10."""
+    """The lines stated shares, 0.1 to 0.9, beside a bar from 0 to 10."""
     (left, bar), _ = _panels(weight_field.draw(_frame(lambda p, n: 10 * _nca(p, n), _nca)))
     lines = next(item for item in left.collections if hasattr(item, "levels"))
     assert list(lines.levels) == [2, 4, 6, 8]

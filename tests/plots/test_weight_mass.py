@@ -1,4 +1,4 @@
-"""Do bars and panels show what varies: the negatives' weight above and up to eps, its total and its concentration?"""
+"""Do bars and panels show the negatives' weight above and up to eps, its total and its concentration?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _frame():
 
 
 def _seeds(*factors):
-    """One frame a seed, whose weights are those of `_frame` times a factor."""
+    """Return a frame for each seed; its weights are those of `_frame` times a factor."""
     return pd.concat(
         [_frame().assign(seed=seed, mean=lambda rows, by=by: by * rows["mean"]) for seed, by in enumerate(factors)]
     )
@@ -139,7 +139,7 @@ LONG = ("unified:margin=0.2,gamma=20", "goal:triplet=cir,pair=sig-ms", "multi_si
 @pytest.mark.usefixtures("fitted")
 @each("draw", [weight_mass.draw, weight_mass.draw_many], "use", [style.screen, style.paper])
 def test_names_of_many_losses_do_not_overlap(draw, use):
-    """Names of four lines stood in rows as high as two."""
+    """Names of four lines overlapped, as the rows were two lines high."""
     parts = ("W_neg", "W_low")
     rows = [(label, side, part, 1.0) for label in LONG for side in ("i2t", "t2i") for part in parts]
     with use():

@@ -14,10 +14,10 @@ TAU = np.array([0.02, 0.05, 0.1, 0.2])
 
 def _frame(statistics=("C_neg", "W_neg"), directions=("i2t", "t2i")):
     parts = [
-        pd.DataFrame({"value": TAU, "mean": 100 * TAU + place + turn, "std": 0.5}).assign(
+        pd.DataFrame({"value": TAU, "mean": 100 * TAU + number + turn, "std": 0.5}).assign(
             statistic=name, direction=side
         )
-        for place, name in enumerate(statistics)
+        for number, name in enumerate(statistics)
         for turn, side in enumerate(directions)
     ]
     return pd.concat(parts, ignore_index=True).sample(frac=1, random_state=0).sort_values("statistic", kind="stable")

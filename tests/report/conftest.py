@@ -1,4 +1,4 @@
-"""What reports are made of: a finished study of two losses and two seeds."""
+"""Make reports of a finished study of two losses and two seeds."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from lossscope.studies.report import diagrams, read_runs
 
 @pytest.fixture(scope="session")
 def results(tiny_study: Path) -> Results:
-    """The results of the study; frames are not to be written to."""
+    """Return the results of the study. Do not write to its frames."""
     return read_runs([tiny_study])
 
 
 @pytest.fixture(scope="session")
 def report_data(results: Results) -> ReportData:
-    """The study with comparisons and weight fields."""
+    """Return the study with comparisons and weight fields."""
     return gather(results, diagrams(results), resamples=99)
 
 
 @pytest.fixture(scope="session")
 def sections(report_data: ReportData) -> list[Section]:
-    """Every chapter of the study."""
+    """Return every chapter of the study."""
     with style.screen():
         return build_sections(report_data)

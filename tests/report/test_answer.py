@@ -66,7 +66,7 @@ def test_a_note_stands_once(page: str) -> None:
         notes = re.findall(r'<p class="note"[^>]*>(.*?)</p>', chapter, re.DOTALL)
         assert len(notes) == len(set(notes))
     numbers = re.findall(r'<p class="note" id="note-(\d+)"', page)
-    assert numbers == [str(place + 1) for place in range(len(numbers))]
+    assert numbers == [str(number + 1) for number in range(len(numbers))]
 
 
 def test_the_page_says_tau_of_temperatures_alone(page: str) -> None:

@@ -1,4 +1,4 @@
-"""Are bars, intervals and points at their place on a scale that has 0?"""
+"""Are bars, intervals and points at their positions on a scale that has 0?"""
 
 from __future__ import annotations
 

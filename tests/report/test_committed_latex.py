@@ -1,4 +1,4 @@
-"""Do the committed reports compile as they are, without their pictures, and without a box that is too full?"""
+"""Do the committed reports compile as they are, and without their pictures, with no overfull box?"""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from tests.tiny import run_study
 
 pytestmark = pytest.mark.filterwarnings("ignore:Glyph", "ignore:constrained_layout")
 TITLE = " ".join(HOSTILE)
-LOSSES = [" ".join(HOSTILE[start::4]) for start in range(4)]  # one for each run
+LOSSES = [" ".join(HOSTILE[start::4]) for start in range(4)]  # a label for each run
 NAMED = """
 name = "tiny"
 [recipe]
@@ -48,12 +48,12 @@ what_if = ""
 def _records(results: Results, study: Path) -> list[RunRecord]:
     """Return the runs of a study with hostile labels."""
     records = []
-    for place, row in enumerate(results.runs.to_dict("records")):
+    for number, row in enumerate(results.runs.to_dict("records")):
         run = next(path for path in (study / "runs").glob("*/run") if path.parent.name == row["run"])
         records.append(
             RunRecord(
-                run=f"{place} {HOSTILE[place]}", path=run, data=HOSTILE[12],
-                encoder=HOSTILE[13], objective_label=LOSSES[place], spec=row["spec"],
+                run=f"{number} {HOSTILE[number]}", path=run, data=HOSTILE[12],
+                encoder=HOSTILE[13], objective_label=LOSSES[number], spec=row["spec"],
                 seed=row["seed"], recipe=results.recipes[row["run"]],
             )
         )  # fmt: skip
@@ -62,7 +62,7 @@ def _records(results: Results, study: Path) -> list[RunRecord]:
 
 @pytest.fixture(scope="module")
 def report(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a report whose every name is hostile."""
+    """Write a report whose every name is hostile; return its folder."""
     results = read_results(_records(read_runs([tiny_study]), tiny_study), name=TITLE)
     with blank_pictures():  # tests/plots/test_hostile_names.py draws them
         page = write_report(results, diagrams(results), tmp_path_factory.mktemp("report"), None, TITLE, resamples=99)
@@ -90,7 +90,7 @@ def test_the_page_runs_no_script_and_makes_no_request_of_a_name(browser: Any, re
     page.on("dialog", lambda dialog: messages.append(dialog.message))
     page.goto((report / "index.html").as_uri())
     page.wait_for_selector('html[data-ready="yes"]')
-    page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+    page.evaluate("document.querySelectorAll('main details').forEach((item) => { item.open = true; })")
     for plot in page.locator(".plot").all():
         plot.scroll_into_view_if_needed()
         plot.locator(".main-svg").first.wait_for()
@@ -121,6 +121,6 @@ def test_the_latex_of_a_report_compiles_and_reads_no_other_file(report: Path, tm
 
 @pytest.mark.usefixtures("blank_pictures")
 def test_names_in_a_study_are_no_specs(tmp_path: Path) -> None:
-    """`VSE++: ours` was read as a spec, and the report ended as for a wrong one."""
+    """The report read `VSE++: ours` as a spec, and refused it."""
     page = write_study_report([run_study(tmp_path, NAMED).path], tmp_path / "report", ReportOptions(resamples=99))
     assert "VSE++: ours" in page.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Does every cell know its heading, has every note one place, and are published numbers marked?"""
+"""Does every cell name its heading, does every note stand once, and are published numbers marked?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def paper(name: str = "t", notes: tuple[str, ...] = ("[a] wrong", "[b] n = 2", "
     return Table(name, "Ours <beside> theirs. More text.", HEADS, rows, notes)
 
 
-def parsed(table: PageTable) -> ElementTree.Element:
+def parse(table: PageTable) -> ElementTree.Element:
     return ElementTree.fromstring(table.html)
 
 
@@ -35,7 +35,7 @@ def notes() -> Notes:
 
 
 def test_cells_have_their_headings(notes: Notes) -> None:
-    root = parsed(page_table(paper().to_html(), notes))
+    root = parse(page_table(paper().to_html(), notes))
     labels = [cell.get("data-label") for cell in root.findall(".//tbody/tr")[0]]
     assert labels == ["data", "loss", "R@1 ours", "R@1 published", "mAP published"]
     named = [cell.get("class", "").split().count("label") for cell in root.findall(".//tbody/tr")[0]]
@@ -64,7 +64,7 @@ def test_a_title_is_short(notes: Notes, caption: str, title: str) -> None:
 
 def test_published_columns_and_rows_are_marked_and_groups_know_their_size_without_them(notes: Notes) -> None:
     table = page_table(paper().to_html(), notes)
-    root = parsed(table)
+    root = parse(table)
     assert table.published
     rows = root.findall(".//tbody/tr")
     assert [["published" in cell.get("class", "").split() for cell in row] for row in rows] == [
@@ -72,7 +72,7 @@ def test_published_columns_and_rows_are_marked_and_groups_know_their_size_withou
     ] * 3
     assert ["published" in row.get("class", "").split() for row in rows] == [False, True, False]
     groups = root.findall(".//th[@scope='colgroup']")
-    assert [(one.get("data-own"), one.get("data-all")) for one in groups] == [("1", "2"), ("0", "1")]
+    assert [(group.get("data-own"), group.get("data-all")) for group in groups] == [("1", "2"), ("0", "1")]
 
 
 def test_a_table_without_published_numbers_has_no_button(notes: Notes) -> None:
@@ -81,12 +81,12 @@ def test_a_table_without_published_numbers_has_no_button(notes: Notes) -> None:
 
 
 def test_notes_are_numbered_over_the_page_and_marks_refer_to_them(notes: Notes) -> None:
-    first = parsed(page_table(paper().to_html(), notes))
-    second = parsed(page_table(paper("u", ("[a] n = 2", "[b] new", "All in %.")).to_html(), notes))
+    first = parse(page_table(paper().to_html(), notes))
+    second = parse(page_table(paper("u", ("[a] n = 2", "[b] new", "All in %.")).to_html(), notes))
     assert notes.numbered("one") == [(1, "wrong"), (2, "n = 2"), (3, "new")] and notes.plain("one") == ["All in %."]
     marks = [[link.get("href") for link in root.iter("a")] for root in (first, second)]
     assert marks == [["#note-1", "#note-2"], ["#note-2", "#note-3"]]
-    assert next(first.iter("sup")).text == "†"  # signs that are no notes stay
+    assert next(first.iter("sup")).text == "†"  # marks without a note stay
     assert not first.findall(".//p[@class='note']")
 
 

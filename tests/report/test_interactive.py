@@ -67,7 +67,7 @@ def test_any_label_and_number_is_safe_in_a_script(label: str, values: list[float
     (series,) = json.loads(text, parse_constant=pytest.fail)["panels"]["VSE++ <a>"]
     assert series["label"] == show_text(label)
     for number, value in zip(series["y"], values, strict=True):
-        undefined = not math.isfinite(value) or abs(value) > 1.7976e308  # which 5 digits make infinite
+        undefined = not math.isfinite(value) or abs(value) > 1.7976e308  # rounding to 5 digits makes it infinite
         assert number is None if undefined else number == pytest.approx(value, rel=1e-4)
 
 
@@ -134,7 +134,7 @@ def test_an_undefined_weight_is_null_at_its_place() -> None:
 
 
 def test_objectives_with_other_grids_keep_their_own_scales() -> None:
-    """A coupled objective is called once a point, so that its grid is coarser: others must keep their scale."""
+    """A coupled objective runs once per point, so its grid is coarser; the others must keep their scale."""
     frame = pd.concat([grid(), grid("lifted_structure", (-1.0, 1.0))])
     fields = json.loads(HeatmapChart("field", "c", frame, {}).content())["fields"]
     assert (fields["ntxent"]["x"], fields["lifted_structure"]["x"]) == ([-1.0, 0.0, 1.0], [-1.0, 1.0])

@@ -205,7 +205,7 @@ def test_the_page_works_in_a_browser(browser, chart_folder):
     address = (chart_folder / "index.html").as_uri()
     page.goto(address)
     page.wait_for_selector('html[data-ready="yes"]')
-    page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+    page.evaluate("document.querySelectorAll('main details').forEach((item) => { item.open = true; })")
     for plot in page.locator(".plot").all():
         plot.scroll_into_view_if_needed()
         plot.locator(".main-svg").first.wait_for()
@@ -230,7 +230,7 @@ def chart_page(chart_folder):
 
 
 def test_pictures_and_charts_are_seen_first_and_all_else_is_folded(chart_folder, chart_page):
-    """A reader sees pictures; tables, further pictures and notes open by a click."""
+    """A reader sees pictures first; a click opens tables, further pictures and notes."""
     text = (chart_folder / "index.html").read_text(encoding="utf-8")
     folds = re.findall(r'<details class="fold".*?</details>', text, re.DOTALL)
     assert [re.search(r"<summary>(.*?)</summary>", fold)[1] for fold in folds] == [
@@ -251,7 +251,7 @@ def test_the_picture_stands_before_the_table_whatever_their_order(folder):
 def test_a_table_without_a_picture_beside_it_is_open(folder):
     text = (folder / "index.html").read_text(encoding="utf-8")
     folds = re.findall(r"<details class=\"fold\"( open)?>\s*<summary>", text)
-    assert folds == ["", " open"]  # that of the first section has a picture, that of the second has none
+    assert folds == ["", " open"]  # the first section's has a picture, the second's has none
 
 
 def test_the_contents_name_every_section_in_order(page):
@@ -281,7 +281,7 @@ def answered(tmp_path_factory):
 
 def test_the_answer_stands_before_the_chapters(answered):
     text = (answered / "index.html").read_text(encoding="utf-8")
-    places = [
+    positions = [
         text.index(piece)
         for piece in (
             "In one sentence.", 'id="answer"', 'id="main-figure-line"', "A is &lt;best&gt;.", "A &amp; B differ.",
@@ -289,7 +289,7 @@ def test_the_answer_stands_before_the_chapters(answered):
             "One seed.", "What to look at next", "Look &lt;here&gt;.", 'id="first-best"', 'id="figure-line"',
         )
     ]  # fmt: skip
-    assert places == sorted(places)
+    assert positions == sorted(positions)
 
 
 def test_a_finding_links_to_its_chapter_where_there_is_one(answered):
@@ -311,7 +311,7 @@ def test_findings_are_in_latex_and_in_the_index(answered):
 
 
 def test_a_run_that_fails_on_purpose_stands_last_and_is_called_so(tmp_path):
-    """The first box of the demo's page was an error of a run that is there to fail."""
+    """The first box of the demo's page was an error of a run that fails on purpose."""
     planted = (Finding("Error: dead-tower in 1 of 1 run (b).", warning=True),)
     write_page(tmp_path / "page", "T", "L", _sections(), {}, replace(ANSWER, planted=planted))
     text = (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
@@ -333,7 +333,7 @@ def test_ill_runs_stand_above_the_answer_and_a_clean_bill_below(answered, tmp_pa
             rf'<div class="{kind}" role="note" aria-label="What the doctor finds">(.*?)</div>', text, re.S
         )
         assert block is not None and (block.end() < text.index("A is &lt;best&gt;.")) == (kind == "warnings")
-        assert all(one.text.replace("<", "&lt;").replace(">", "&gt;") in block[1] for one in doctor)
+        assert all(finding.text.replace("<", "&lt;").replace(">", "&gt;") in block[1] for finding in doctor)
         assert doctor[0].text.partition(" ")[0] in (out / "latex" / "main.tex").read_text(encoding="utf-8")
 
 
@@ -348,7 +348,7 @@ def test_charts_have_their_content_and_controls(chart_folder, chart_page):
     assert [figure["data-heatmap"] for figure in figures if "data-heatmap" in figure] == ["field"]
     text = (chart_folder / "index.html").read_text(encoding="utf-8")
     contents = [
-        json.loads(one) for one in re.findall(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)
+        json.loads(script) for script in re.findall(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)
     ]
     assert contents == [json.loads(item.content()) for item in (_slider(), _heatmap(), _slider("tau"))]
     assert contents[0]["panels"]["<one>"][0]["label"] == "</script><b>a"
@@ -450,7 +450,7 @@ def test_numbers_of_pictures_and_tables_are_files_of_their_own(tmp_path):
     write_page(tmp_path, "T", "L", [Section("S", "", (drawn, _picture("other")))], {}, numbers={"rows": frame})
     listing = json.loads((tmp_path / "index.json").read_text(encoding="utf-8"))
     assert listing["plots"] == {"line": "tangent"}
-    assert {one["path"] for one in listing["files"]} >= {"numbers/line.parquet", "numbers/rows.parquet"}
+    assert {file["path"] for file in listing["files"]} >= {"numbers/line.parquet", "numbers/rows.parquet"}
     for name in ("line", "rows"):
         pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "numbers" / f"{name}.parquet"), frame)
     with pytest.raises(InputError, match="names in a report must differ; got rows twice"):

@@ -36,26 +36,26 @@ def picture(name: str) -> Picture:
 def panels() -> Picture:
     with style.screen():
         figure = style.new_figure()
-        for place in (1, 2):
-            figure.add_subplot(1, 2, place).plot([0, 1], [1, 0])
+        for number in (1, 2):
+            figure.add_subplot(1, 2, number).plot([0, 1], [1, 0])
     return Picture("panels", "Two panels.", "A line that falls from 1 to 0, twice.", figure)
 
 
 def numbers() -> Table:
     values = [("b", 10.0, 3.0), ("a", 9.0, math.nan), (EVIL, -2.5, 100.0), ("d", 1e-3, 20.0)]
-    rows = tuple((Cell(text=word), Cell(mean=one, std=0.5), Cell(mean=other)) for word, one, other in values)
+    rows = tuple((Cell(text=loss), Cell(mean=count, std=0.5), Cell(mean=rsum)) for loss, count, rsum in values)
     return Table("numbers", "Rows to sort.", (("", "loss"), ("i2t", "count"), ("i2t", "rsum")), rows)
 
 
 def wide() -> Table:
-    heads = tuple((f"group {place // 4}", f"a long heading {place}") for place in range(16))
-    cells = tuple(Cell(mean=float(place), std=0.1) for place in range(16))
+    heads = tuple((f"group {column // 4}", f"a long heading {column}") for column in range(16))
+    cells = tuple(Cell(mean=float(column), std=0.1) for column in range(16))
     return Table("wide", "A table wider than a telephone, with a caption of many words in it.", heads, (cells,) * 3)
 
 
 def named() -> Table:
-    heads = (("", "loss"), *(("", f"a long heading {place}") for place in range(20)))
-    rows = tuple((Cell(text=name), *(Cell(mean=place + 0.5) for place in range(20))) for name in ("a", "b"))
+    heads = (("", "loss"), *(("", f"a long heading {column}") for column in range(20)))
+    rows = tuple((Cell(text=name), *(Cell(mean=column + 0.5) for column in range(20))) for name in ("a", "b"))
     return Table("named", "A wide table with names.", heads, rows)
 
 
@@ -67,7 +67,7 @@ def beside() -> Table:
 
 def slider_chart() -> SliderChart:
     def lines(scale: float) -> tuple[Series, ...]:
-        falling = tuple(scale * (13.0 - place) for place in range(13))
+        falling = tuple(scale * (13.0 - index) for index in range(13))
         return Series(EVIL, "i2t", falling, (0.5,) * 13), Series("Triplet", "t2i", (*falling[:-1], math.nan))
 
     panels = {"VSE++": lines(1.0), "VSRN <2>": lines(10.0)}
@@ -104,11 +104,11 @@ class OpenPage:
         self.page.wait_for_selector('html[data-ready="yes"]')
 
     def unfold(self) -> None:
-        """Open all that is folded."""
-        self.page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+        """Open every folded part."""
+        self.page.evaluate("document.querySelectorAll('main details').forEach((item) => { item.open = true; })")
 
-    def column(self, table: str, place: int) -> list[str]:
-        cells = f"#table-{table} tbody tr > :nth-child({place + 1})"
+    def column(self, table: str, index: int) -> list[str]:
+        cells = f"#table-{table} tbody tr > :nth-child({index + 1})"
         texts: list[str] = self.page.locator(cells).all_inner_texts()
         return texts
 
@@ -118,7 +118,7 @@ class OpenPage:
         return [row.locator("th, td").all_inner_texts() for row in rows]
 
     def wait_for_chart(self, name: str) -> None:
-        """Scroll to a chart and wait until it is drawn, which happens when it comes near."""
+        """Scroll to a chart, which draws it, and wait until it is drawn."""
         self.page.locator(f"#figure-{name}").scroll_into_view_if_needed()
         for plot in self.page.locator(f"#figure-{name} .plot").all():
             plot.scroll_into_view_if_needed()
@@ -172,11 +172,11 @@ def test_the_slider_moves_the_numbers_by_keyboard(opened: OpenPage) -> None:
 
 def test_the_slider_moves_the_line_in_the_chart(opened: OpenPage) -> None:
     opened.wait_for_chart("eps")
-    place = "document.querySelector('#figure-eps .plot').layout.shapes[0].x0"
-    assert opened.page.evaluate(place) == pytest.approx(0.01)
+    threshold = "document.querySelector('#figure-eps .plot').layout.shapes[0].x0"
+    assert opened.page.evaluate(threshold) == pytest.approx(0.01)
     opened.page.locator("#figure-eps input").focus()
     opened.page.keyboard.press("ArrowLeft")
-    assert opened.page.evaluate(place) == pytest.approx(X[3], rel=1e-4)
+    assert opened.page.evaluate(threshold) == pytest.approx(X[3], rel=1e-4)
 
 
 def test_the_menu_changes_the_lines(opened: OpenPage) -> None:
@@ -190,7 +190,7 @@ def test_the_menu_changes_the_lines(opened: OpenPage) -> None:
 
 def test_the_fields_show_the_computed_weights(opened: OpenPage) -> None:
     opened.wait_for_chart("field")
-    first, second = (opened.page.locator("#figure-field .field").nth(place) for place in (0, 1))
+    first, second = (opened.page.locator("#figure-field .field").nth(index) for index in (0, 1))
     trace = "document.querySelectorAll('#figure-field .plot')[0].data"
     expected = weight_field("triplet", points=11).pivot_table(index="s_neg", columns="s_pos", values="w_neg")
     assert second.locator('[data-of="objective"]').input_value() == "1"  # another loss than the first
@@ -198,7 +198,7 @@ def test_the_fields_show_the_computed_weights(opened: OpenPage) -> None:
     assert opened.page.evaluate(f"[...{trace}[0].x]") == pytest.approx(list(expected.columns))
     assert opened.page.evaluate(f"[...{trace}[0].y]") == pytest.approx(list(expected.index))
     assert np.array(opened.page.evaluate(f"{trace}[0].z")) == pytest.approx(expected.to_numpy())
-    assert opened.page.evaluate(f"{trace}.map((one) => one.type)") == ["contour"]  # two values: one edge between them
+    assert opened.page.evaluate(f"{trace}.map((item) => item.type)") == ["contour"]  # two values: one edge between them
     first.locator('[data-of="side"]').select_option("pull")
     pull = -weight_field("triplet", points=11).pivot_table(index="s_neg", columns="s_pos", values="w_pos")
     assert np.array(opened.page.evaluate(f"{trace}[0].z")) == pytest.approx(pull.to_numpy())
@@ -215,10 +215,10 @@ def test_a_smooth_field_has_labelled_lines_in_the_unit_of_its_bar(opened: OpenPa
 def test_the_queries_of_a_model_are_drawn_over_both_fields(opened: OpenPage) -> None:
     opened.wait_for_chart("field")
     opened.page.locator('#figure-field [data-of="cloud"]').select_option(label=EVIL)
-    last = "[...document.querySelectorAll('#figure-field .plot')].map((one) => one.data.at(-1).x)"
+    last = "[...document.querySelectorAll('#figure-field .plot')].map((item) => item.data.at(-1).x)"
     assert opened.page.evaluate(last) == [[0.2, 0.5], [0.2, 0.5]]
     opened.page.locator('#figure-field [data-of="cloud"]').select_option(label="no model")
-    modes = "[...document.querySelectorAll('#figure-field .plot')].map((one) => one.data.at(-1).mode ?? 'none')"
+    modes = "[...document.querySelectorAll('#figure-field .plot')].map((item) => item.data.at(-1).mode ?? 'none')"
     assert opened.page.evaluate(modes) == ["none", "none"]
 
 
@@ -278,7 +278,7 @@ def test_folded_items_open_by_keyboard(opened: OpenPage) -> None:
         opened.page.locator("#figure-folded img"),
         opened.page.locator("summary", has_text="1 more picture"),
     )
-    opened.page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = false; })")
+    opened.page.evaluate("document.querySelectorAll('main details').forEach((item) => { item.open = false; })")
     assert not image.is_visible()
     summary.focus()
     opened.page.keyboard.press("Enter")
@@ -291,16 +291,16 @@ def test_every_picture_has_a_description_and_every_control_a_name(opened: OpenPa
     assert all((image.get_attribute("alt") or "").startswith("A line that falls") for image in images)
     unnamed = """() => {
       const controls = "input, select, button, summary, [role=region], [role=img]";
-      const name = (one) => one.labels?.length || one.getAttribute("aria-label") || one.textContent.trim()
+      const name = (item) => item.labels?.length || item.getAttribute("aria-label") || item.textContent.trim()
         || document.getElementById(one.getAttribute("aria-labelledby"))?.textContent.trim();
-      return [...document.querySelectorAll(controls)].filter((one) => !name(one)).map((one) => one.outerHTML);
+      return [...document.querySelectorAll(controls)].filter((item) => !name(item)).map((item) => item.outerHTML);
     }"""
     assert opened.page.evaluate(unnamed) == []
     assert opened.page.locator("input, select").count() == 7
 
 
 def test_headings_and_landmarks_are_in_order(opened: OpenPage) -> None:
-    levels = opened.page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map((one) => Number(one.tagName[1]))")
+    levels = opened.page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map((tag) => Number(tag.tagName[1]))")
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
     assert opened.page.locator("main").count() == opened.page.locator("nav[aria-label]").count() == 1
@@ -335,15 +335,15 @@ def test_on_a_narrow_screen_the_navigation_is_a_menu(browser: Any, address: str)
 
 
 def test_names_of_rows_and_headings_stay_while_a_table_scrolls(opened: OpenPage) -> None:
-    place = "(e) => { const box = e.getBoundingClientRect(); return [Math.round(box.left), Math.round(box.top)]; }"
+    corner = "(e) => { const box = e.getBoundingClientRect(); return [Math.round(box.left), Math.round(box.top)]; }"
     scroll = opened.page.locator(".scroll", has=opened.page.locator("#table-named"))
     name, number = opened.page.locator("#table-named tbody th").first, opened.page.locator("#table-named td").first
     hint = opened.page.locator(".table", has=opened.page.locator("#table-named"))
     assert "more-right" in (hint.get_attribute("class") or "")
-    before, moving = name.evaluate(place), number.evaluate(place)
+    before, moving = name.evaluate(corner), number.evaluate(corner)
     scroll.evaluate("(e) => { e.scrollLeft = 10000; }")
     opened.page.wait_for_timeout(100)
-    assert name.evaluate(place) == before and number.evaluate(place)[0] < moving[0]
+    assert name.evaluate(corner) == before and number.evaluate(corner)[0] < moving[0]
     assert "more-right" not in (hint.get_attribute("class") or "")
     head = opened.page.locator("#table-named thead th").last
     assert head.evaluate("(e) => getComputedStyle(e).position") == "sticky"
@@ -387,7 +387,7 @@ def test_published_numbers_of_other_data_are_shown_by_a_button(opened: OpenPage)
 
 
 def test_a_link_to_a_folded_note_opens_it(opened: OpenPage) -> None:
-    opened.page.evaluate("document.querySelectorAll('details.notes').forEach((one) => { one.open = false; })")
+    opened.page.evaluate("document.querySelectorAll('details.notes').forEach((item) => { item.open = false; })")
     opened.page.locator("#table-beside a.mark").first.click()
     opened.page.wait_for_function("document.querySelector('#note-1').checkVisibility()")
     assert "A doubt." in opened.page.locator("#note-1").inner_text()
@@ -395,8 +395,8 @@ def test_a_link_to_a_folded_note_opens_it(opened: OpenPage) -> None:
 
 def test_in_print_controls_are_hidden_and_folded_items_are_shown(opened: OpenPage) -> None:
     opened.page.emulate_media(media="print")
-    opened.page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = false; })")
-    for what in ("nav", "#theme", "#figure-eps", "#figure-field"):  # pictures of the same are printed
+    opened.page.evaluate("document.querySelectorAll('main details').forEach((item) => { item.open = false; })")
+    for what in ("nav", "#theme", "#figure-eps", "#figure-field"):  # print shows pictures of the same
         assert not opened.page.locator(what).is_visible(), what
     opened.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert opened.page.locator("#figure-folded img").is_visible()

@@ -1,4 +1,4 @@
-"""Are the results of many runs those of their files, and is a damaged, missing or repeated run refused or a gap?"""
+"""Are the results of many runs those of their files, and are damaged, missing or repeated runs refused or gaps?"""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ CONFIG = ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", s
 
 @pytest.fixture
 def study(tiny_study: Path, tmp_path: Path) -> Path:
-    """A copy that may be written to."""
+    """Return a copy that a test may write to."""
     return Path(shutil.copytree(tiny_study, tmp_path / "study"))
 
 
 @pytest.fixture(scope="module")
 def run(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder on its own, evaluated; not to be written to."""
+    """Return a single evaluated run folder. Do not write to it."""
     folder = Path(shutil.copytree(tiny_run, tmp_path_factory.mktemp("plain") / "alone"))
     examine(Run(folder), CONFIG)
     return folder
@@ -101,14 +101,14 @@ def frame_of(run: Path, name: str) -> pd.DataFrame:
 
 
 def rewrite(run: Path, **changes: pd.DataFrame | None) -> None:
-    """Write frames of an evaluation anew, as if they had been computed so; None removes one."""
+    """Write frames of an evaluation anew, as if computed so; None removes a frame."""
     frames = {name: read_frame(run, name) for name in frames_of(run)} | changes
     manifest = read_json(run / "evaluation" / "manifest.json")
     write_evaluation(run, {name: frame for name, frame in frames.items() if frame is not None}, manifest)
 
 
 def test_frames_without_rows_stay_frames_with_labels(run: Path, tmp_path: Path) -> None:
-    """pandas refuses to concatenate nothing: files of which none has a row are an empty frame."""
+    """pandas refuses to concatenate nothing; files without any row must give an empty frame."""
     folders = [Path(shutil.copytree(run, tmp_path / name)) for name in ("a", "b")]
     for folder in folders:
         rewrite(folder, curves=frame_of(folder, "retrieval")[:0])
@@ -128,7 +128,7 @@ def test_one_empty_frame_leaves_the_rows_of_the_others(run: Path, tmp_path: Path
 
 
 def test_runs_of_different_sides_are_not_mixed(run: Path, tmp_path: Path) -> None:
-    """Scores of the runs whose sides are not images and captions were left out of the report."""
+    """The report left out scores of runs whose sides are not images and captions."""
     folders = [Path(shutil.copytree(run, tmp_path / name)) for name in ("a", "b")]
     rewrite(folders[1], rows=frame_of(folders[1], "rows").assign(sides="query/document"))
     records = [record(folder, seed=seed) for seed, folder in enumerate(folders)]
@@ -145,7 +145,7 @@ def test_studies_and_run_folders_can_be_read_together(tiny_study: Path, run: Pat
 
 
 def test_choices_that_differ_are_part_of_the_label(run: Path, tmp_path: Path) -> None:
-    """Runs with other learning rates are not seeds of one system; their mean would be of nothing."""
+    """Runs with other learning rates are not seeds of one system; their mean would mean nothing."""
     for name, rate in (("slow", "0.002"), ("fast", "0.02")):
         folder = Path(shutil.copytree(run, tmp_path / name))
         text = (folder / "config.toml").read_text(encoding="utf-8")
@@ -174,7 +174,7 @@ def test_two_runs_of_one_seed_are_refused(run: Path, tmp_path: Path) -> None:
 
 
 def test_runs_evaluated_with_another_configuration_are_gaps(study: Path) -> None:
-    """Half a study counted at another eps would be numbers that cannot stand beside the others."""
+    """A study half counted at another eps would have numbers that cannot be compared."""
     folder = run_folders(study)[0]
     status = json.loads((folder / "status.json").read_text(encoding="utf-8"))
     status["examine"]["probes"] = ["cocos:eps=0.1"]
@@ -224,7 +224,7 @@ def test_a_damaged_file_is_named(study: Path, kind: str) -> None:
 
 
 def test_a_trained_run_without_its_evaluation_is_a_gap(study: Path) -> None:
-    """Its status file says done, but there are no numbers: it has to be evaluated again."""
+    """The status file says done, but the numbers are missing: evaluate the run again."""
     folder = run_folders(study)[0]
     shutil.rmtree(folder / "run" / "evaluation")
     (gap,) = read_runs([study]).gaps.to_dict("records")

@@ -1,4 +1,4 @@
-"""Do panels that stand side by side stand one below another on narrow screens, each whole and each once?"""
+"""Do panels side by side stand one below another on narrow screens, each whole and each once?"""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lossscope.report.stacked import crop, in_one_column, panel_boxes, stacked
 
 def test_panels_side_by_side_are_boxes_row_by_row() -> None:
     figure = style.new_figure()
-    for place in range(4):
-        figure.add_subplot(2, 2, place + 1).plot([0, 1], label="a")
+    for index in range(4):
+        figure.add_subplot(2, 2, index + 1).plot([0, 1], label="a")
     figure.legend(loc="outside lower center")
     figure.draw_without_rendering()
     panels = panel_boxes(figure)
@@ -27,8 +27,8 @@ def test_panels_side_by_side_are_boxes_row_by_row() -> None:
 def test_one_panel_and_panels_one_below_another_stay_as_they_are() -> None:
     for rows in (1, 2):
         figure = style.new_figure()
-        for place in range(rows):
-            figure.add_subplot(rows, 1, place + 1).plot([0, 1])
+        for index in range(rows):
+            figure.add_subplot(rows, 1, index + 1).plot([0, 1])
         figure.draw_without_rendering()
         assert panel_boxes(figure) == []
 
@@ -44,8 +44,8 @@ def test_the_stack_has_every_part_in_order() -> None:
 
 def test_a_legend_is_as_narrow_as_a_panel_and_whole(tmp_path: Path) -> None:
     figure = style.new_figure()
-    for place in range(3):
-        figure.add_subplot(1, 3, place + 1).plot([0, 1], color="green", label=f"a loss with a long name {place}")
+    for index in range(3):
+        figure.add_subplot(1, 3, index + 1).plot([0, 1], color="green", label=f"a loss with a long name {index}")
     handles = [axes.get_lines()[0] for axes in figure.axes]
     naming.legend_below(figure, handles, "Means over three seeds, and bars that are one sample standard deviation")
     figure.savefig(tmp_path / "p.png")
@@ -58,17 +58,18 @@ def test_a_legend_is_as_narrow_as_a_panel_and_whole(tmp_path: Path) -> None:
     legend = np.asarray(column)[sum(panel.height + 16 for panel in panels) :]
     green = (legend == (0, 128, 0)).all(2).any(1)
     assert np.count_nonzero(np.diff(green.astype(int)) == 1) == 3  # a line for each loss, one below another
-    assert (legend[-3:] == 255).all() and (legend[:, -1] == 255).all()  # nothing is cut
+    assert (legend[-3:] == 255).all() and (legend[:, -1] == 255).all()  # no part is cut off
     assert narrow is not None and narrow.width <= 100 and narrow.height <= 800
-    parts = [one.height - 3 * 16 for one in (narrow, column)]  # the gaps between three panels and the legend stay
+    gaps = 3 * 16  # between three panels and the legend; they stay
+    parts = [picture.height - gaps for picture in (narrow, column)]
     assert parts[0] / parts[1] == pytest.approx(narrow.width / column.width, rel=0.02)
 
 
 def test_a_column_of_many_panels_is_no_taller_than_a_page_can_hold() -> None:
     """A WebP of more than 16,383 pixels is an error; 24 panels at full width would have had more."""
     figure = style.new_figure(width=2)
-    for place in range(36):
-        figure.add_subplot(12, 3, place + 1).plot([0, 1])
+    for index in range(36):
+        figure.add_subplot(12, 3, index + 1).plot([0, 1])
     figure.draw_without_rendering()
     image = Image.new("RGB", (2400, 12 * 800))
     column = stacked(figure, image, 720)

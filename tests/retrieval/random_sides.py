@@ -1,4 +1,4 @@
-"""Random sources of queries and documents, and of one labelled set, as vectors, as a matrix and as pair scores."""
+"""Draw sources of queries and documents, and of one labelled set, as vectors, as a matrix and as pair scores."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def texts(seed: int, kind: Kind = "vectors", levels: int | None = None, n: int =
 
 
 def labelled(seed: int, kind: Kind = "vectors", levels: int | None = None, n: int = 30) -> SplitEmbeddings:
-    """Return items of classes of several sizes, some alone in their class."""
+    """Return items of classes of several sizes; a few items are alone in their class."""
     rng = np.random.default_rng(seed)
     relations = Relations.of_labels(rng.integers(0, 9, n) ** 2 // 6, "item")
     x, ids = vectors(rng, n, levels), [f"x{row}" for row in range(n)]
@@ -59,7 +59,7 @@ def _source(
 
 
 def queries(source: SplitEmbeddings, direction: str) -> dict[str, Query]:
-    """Return the scores of all candidates, the positives and the own column of every query, by its id."""
+    """Return query id -> scores of all candidates, positives, and the column of the query itself."""
     relations, rows = source.relations, (np.arange(len(source.image_ids)), np.arange(len(source.caption_ids)))
     both = source.similarities(*rows)
     S = (both.i2t if direction == "i2t" else both.t2i).numpy()

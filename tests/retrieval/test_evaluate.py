@@ -31,7 +31,7 @@ DIRECTIONS = ("i2t", "t2i")
 
 
 def random_similarities(images: int, captions: int, seed: int = 0, levels: int | None = None) -> tuple[Tensor, Rows]:
-    """Return similarities and the image of each caption; `levels` makes ties; some images have no caption."""
+    """Return similarities and the image of each caption; `levels` makes ties; a few images have no caption."""
     rng = np.random.default_rng(seed)
     S = rng.random((images, captions))
     owner = rng.integers(0, images, captions)
@@ -39,7 +39,7 @@ def random_similarities(images: int, captions: int, seed: int = 0, levels: int |
     return torch.from_numpy(S if levels is None else np.round(S * levels) / levels), owner
 
 
-def embedded(seed: int = 0, **changes: Any) -> SplitEmbeddings:
+def make_source(seed: int = 0, **changes: Any) -> SplitEmbeddings:
     """Return a source of twelve images with two captions each."""
     generator = torch.Generator().manual_seed(seed)
     v, t = (normalise(torch.randn(n, 6, generator=generator).double()) for n in (12, 24))
@@ -95,7 +95,7 @@ def test_the_size_of_tiles_changes_nothing(monkeypatch: pytest.MonkeyPatch, tile
 
 
 def of_hits(ranks: list[int], relevant: int = 5) -> Retrieval:
-    """Return the retrieval of one query whose hits are at these ranks, counted from one."""
+    """Return the retrieval of one query whose hits are at these ranks, counted from 1."""
     hits = np.array([[rank in ranks for rank in range(1, 11)]])
     first = np.array([min(ranks, default=99) - 1])
     return Retrieval(first, np.zeros(1, np.int64), hits, np.array([relevant]))
@@ -152,7 +152,7 @@ def test_retrieval_without_captions_raises() -> None:
 
 
 def test_summary_rows_have_both_directions_and_their_sum() -> None:
-    source = embedded()
+    source = make_source()
     rows = evaluate([replace(source, split="val")])
     i2t, t2i = retrieve(source.similarity_block(np.arange(12), np.arange(24)), source.caption_image)
     assert list(rows.columns) == list(SUMMARY)
@@ -165,7 +165,7 @@ def test_summary_rows_have_both_directions_and_their_sum() -> None:
 
 
 def test_metric_values_are_those_of_the_summary() -> None:
-    source = embedded()
+    source = make_source()
     assert source.images is not None
     assert source.captions is not None
     S = source.images @ source.captions.T
@@ -176,7 +176,7 @@ def test_metric_values_are_those_of_the_summary() -> None:
 
 
 def test_folds_are_runs_of_images_whose_metrics_are_averaged() -> None:
-    source = embedded()
+    source = make_source()
     rows = evaluate([source], folds=3)
     S = source.similarity_block(np.arange(12), np.arange(24))
     parts = [retrieve(S[i : i + 4, 2 * i : 2 * i + 8], np.repeat(np.arange(4), 2)) for i in (0, 4, 8)]
@@ -191,11 +191,11 @@ def test_folds_are_runs_of_images_whose_metrics_are_averaged() -> None:
 @each("folds", [0, 5, -1])
 def test_folds_must_divide_the_images(folds: int) -> None:
     with pytest.raises(InputError, match=f"divide the number of images, 12; got {folds}"):
-        evaluate([embedded()], folds)
+        evaluate([make_source()], folds)
 
 
 def test_an_ensemble_is_the_mean_of_similarities() -> None:
-    sources = [embedded(seed=seed) for seed in (0, 1)]
+    sources = [make_source(seed=seed) for seed in (0, 1)]
     mean = (
         sum(
             (s.similarity_block(np.arange(12), np.arange(24)) for s in sources),
@@ -205,7 +205,7 @@ def test_an_ensemble_is_the_mean_of_similarities() -> None:
     )
     rows = evaluate(sources)
     assert set(rows["source"]) == {"mean of source 0, source 1"}
-    expected = evaluate([embedded(images=None, captions=None, similarity=mean)])
+    expected = evaluate([make_source(images=None, captions=None, similarity=mean)])
     pd.testing.assert_series_equal(rows["mean"], expected["mean"])
     assert not rows["mean"].equals(evaluate([sources[0]])["mean"])
 
@@ -218,7 +218,7 @@ def test_an_ensemble_is_the_mean_of_similarities() -> None:
 ])  # fmt: skip
 def test_an_ensemble_of_different_items_raises(changes: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="must hold the same items; source 0 and source 1 differ"):
-        evaluate([embedded(), embedded(seed=1, **changes)])
+        evaluate([make_source(), make_source(seed=1, **changes)])
 
 
 def test_nan_is_refused_rather_than_ranked_first() -> None:
@@ -232,7 +232,7 @@ def test_nan_is_refused_rather_than_ranked_first() -> None:
 def test_tiles_give_the_ranks_of_the_whole_matrix(
     seed: int, levels: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Images with one to four captions and some with none, in no order; on few levels nearly everything is tied."""
+    """Images have zero to four captions, in random order; few levels make nearly all scores ties."""
     monkeypatch.setattr("lossscope.engine.blocks.matrix.ROWS", 9)
     monkeypatch.setattr("lossscope.engine.blocks.matrix.COLUMNS", 13)
     rng = np.random.default_rng(seed)
@@ -249,7 +249,7 @@ def test_tiles_give_the_ranks_of_the_whole_matrix(
 @each("tiled", [True, False])
 def test_a_fold_without_captions_is_refused(tiled: bool) -> None:
     owner = np.repeat(np.arange(8), 3)
-    source = embedded(caption_image=owner)
+    source = make_source(caption_image=owner)
     if not tiled:
         source = replace(source, images=None, captions=None, similarity=torch.rand(12, 24))
     assert len(evaluate([source])) > 0
@@ -258,7 +258,7 @@ def test_a_fold_without_captions_is_refused(tiled: bool) -> None:
 
 
 def test_a_query_without_a_scored_positive_has_the_last_rank() -> None:
-    """Image i owns captions 2 i and 2 i + 1; images 0 to 2 score one caption each: their own, another's, their own."""
+    """Image i has captions 2 i and 2 i + 1; images 0 to 2 score a caption each: a positive, a negative, a positive."""
     i2t, t2i = torch.full((4, 8), torch.nan), torch.rand(8, 4)
     i2t[0, 0], i2t[1, 7], i2t[2, 5], i2t[3] = 0.5, 0.5, 0.5, torch.arange(8.0)
     t2i[0, 0] = torch.nan

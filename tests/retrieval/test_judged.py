@@ -1,4 +1,4 @@
-"""Do judged positives change retrieval as sorting every row says, and is it said what they are?"""
+"""Do judged positives change retrieval as sorting every row does, and does a summary describe them?"""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ def source(**changes: Any) -> SplitEmbeddings:
 def judgements(pairs: list[tuple[int, int, bool]], where: str = "judged.csv", **changes: Any) -> Judgements:
     first, second, positive = zip(*pairs, strict=True)
     ids = [f"{i}.jpg" for i in first], [f"{j // 3}.jpg#{j % 3}" for j in second]
-    return Judgements(where, *ids, positive, "it is said", **changes)
+    return Judgements(where, *ids, positive, "an annotator said so", **changes)
 
 
-def expected(S: Matrix, match: Matrix, queries: Matrix) -> dict[str, float]:
+def sorted_measures(S: Matrix, match: Matrix, queries: Matrix) -> dict[str, float]:
     """Sort every row."""
     S, match = S[queries], match[queries]
     hits = [match[row][np.argsort(-S[row])] for row in range(len(S))]
-    number = [int(one.sum()) for one in hits]
-    found = [one[:R] * np.cumsum(one[:R]) / np.arange(1, R + 1) for one, R in zip(hits, number, strict=True)]
+    number = [int(row.sum()) for row in hits]
+    found = [row[:R] * np.cumsum(row[:R]) / np.arange(1, R + 1) for row, R in zip(hits, number, strict=True)]
     return {
-        **{f"R@{k}": 100 * float(np.mean([one[:k].any() for one in hits])) for k in (1, 5, 10)},
-        "MAP@R": float(np.mean([one.mean() for one in found])),
-        "R-precision": float(np.mean([one[:R].mean() for one, R in zip(hits, number, strict=True)])),
+        **{f"R@{k}": 100 * float(np.mean([row[:k].any() for row in hits])) for k in (1, 5, 10)},
+        "MAP@R": float(np.mean([precisions.mean() for precisions in found])),
+        "R-precision": float(np.mean([row[:R].mean() for row, R in zip(hits, number, strict=True)])),
     }
 
 
 def means(rows: pd.DataFrame, probe: str, direction: str) -> dict[str, float]:
-    own = rows[(rows["probe"] == probe) & (rows["direction"] == direction)]
-    assert own["statistic"].is_unique
-    return dict(zip(own["statistic"], own["mean"], strict=True))
+    chosen = rows[(rows["probe"] == probe) & (rows["direction"] == direction)]
+    assert chosen["statistic"].is_unique
+    return dict(zip(chosen["statistic"], chosen["mean"], strict=True))
 
 
 PAIRS = [(0, 5, True), (0, 6, False), (3, 0, True), (3, 35, True), (7, 21, True), (7, 22, False), (11, 1, True)]
@@ -77,8 +77,8 @@ PAIRS = [(0, 5, True), (0, 6, False), (3, 0, True), (3, 35, True), (7, 21, True)
 def test_statistics_are_those_of_sorting_every_row(judged_only: bool) -> None:
     judged = match_judgements(source(), [judgements(PAIRS)])
     rows = evaluate_judged([source()], judged, judged_only=judged_only)
-    own = OWNERS[None, :] == np.arange(IMAGES)[:, None]
-    wider = own.copy()
+    labelled = OWNERS[None, :] == np.arange(IMAGES)[:, None]
+    wider = labelled.copy()
     for i, j, positive in PAIRS:
         wider[i, j] |= positive
     embedded = source()
@@ -88,8 +88,11 @@ def test_statistics_are_those_of_sorting_every_row(judged_only: bool) -> None:
     queries = np.zeros(IMAGES, bool), np.zeros(CAPTIONS, bool)
     for side in (0, 1):
         queries[side][[pair[side] for pair in PAIRS] if judged_only else slice(None)] = True
-    for probe, match in (("recall", own), (PROBE, wider)):
-        for direction, oracle in (("i2t", expected(S, match, queries[0])), ("t2i", expected(S.T, match.T, queries[1]))):
+    for probe, match in (("recall", labelled), (PROBE, wider)):
+        for direction, oracle in (
+            ("i2t", sorted_measures(S, match, queries[0])),
+            ("t2i", sorted_measures(S.T, match.T, queries[1])),
+        ):
             got = means(rows, probe, direction)
             assert {name: got[name] for name in oracle} == pytest.approx(oracle)
     assert set(rows.loc[rows["direction"] == "t2i", "n"]) == {int(queries[1].sum())}
@@ -104,11 +107,11 @@ def test_the_usual_rows_are_those_of_eval() -> None:
 
 
 def test_it_is_said_what_was_judged_and_added() -> None:
-    strangers = Judgements("more.csv", ["0.jpg", "x.jpg"], ["x.jpg#0", "1.jpg#0"], [True, True], "it is said")
+    strangers = Judgements("more.csv", ["0.jpg", "x.jpg"], ["x.jpg#0", "1.jpg#0"], [True, True], "an annotator said so")
     with pytest.raises(InputError, match=r"more.csv must judge pairs of the test split; none of its 2 pairs is"):
         match_judgements(source(), [strangers])
     second = judgements([(0, 6, True), (0, 5, True), (0, 5, True)], "second.csv")
-    third = Judgements("third.csv", ["x.jpg", "5.jpg"], ["0.jpg#0", "5.jpg#0"], [True, True], "it is said")
+    third = Judgements("third.csv", ["x.jpg", "5.jpg"], ["0.jpg#0", "5.jpg#0"], [True, True], "an annotator said so")
     judged = match_judgements(source(), [judgements(PAIRS), second, third])
     assert judged.added.tolist() == [[0, 5], [0, 6], [3, 0], [3, 35], [11, 1]]
     assert (judged.denied, judged.disputed, judged.skipped) == (1, 1, 1)
@@ -144,9 +147,9 @@ def test_coco_is_matched_by_numbers_and_never_by_rows(tmp_path: Path) -> None:
 def test_labels_have_no_judgements() -> None:
     labels = Relations.of_labels(np.arange(IMAGES) % 3)
     ids = [f"{i}.jpg" for i in range(IMAGES)]
-    one = source(captions=source().images, caption_image=None, caption_ids=ids, relations=labels)
+    labelled = source(captions=source().images, caption_image=None, caption_ids=ids, relations=labels)
     with pytest.raises(InputError, match="is one set of items, whose positives are its labels"):
-        match_judgements(one, [judgements(PAIRS)])
+        match_judgements(labelled, [judgements(PAIRS)])
 
 
 def test_a_split_without_a_new_positive_keeps_its_numbers() -> None:
@@ -170,7 +173,7 @@ def test_the_table_has_a_line_of_each_kind_of_positives() -> None:
 
 @pytest.mark.skipif(not FLICKR8K.is_dir(), reason="no real Flickr8k on this machine")
 def test_the_numbers_of_captions_are_those_of_flickr8k() -> None:
-    """Karpathy's sentences stand in the order of Flickr8k.token.txt, by which judgements number them."""
+    """Karpathy's sentences are in the order of Flickr8k.token.txt, by which judgements number them."""
     split = Karpathy(FLICKR8K, "flickr8k", size=64).split("test")
     lines = (FLICKR8K / "text" / "Flickr8k.token.txt").read_text(encoding="utf-8").splitlines()
     texts = dict(line.split("\t") for line in lines)

@@ -41,7 +41,7 @@ def directions(source: SplitEmbeddings) -> list[tuple[str, str]]:
 def test_every_query_has_the_measures_of_its_sorted_list(
     maker: str, kind: Kind, levels: int | None, seed: int, tile: int, oracle: Oracle
 ) -> None:
-    """On few levels nearly everything is tied, and on level 0 everything: earlier rows are first among equals."""
+    """Few levels make nearly all scores ties, level 0 makes all: earlier rows are first among equals."""
     source, slow = MAKERS[maker](seed, kind, levels), oracle("ranked_lists")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lossscope.engine.blocks.matrix.ROWS", tile)
@@ -49,11 +49,13 @@ def test_every_query_has_the_measures_of_its_sorted_list(
         patch.setattr(metrics, "_rows_per_tile", lambda columns: tile)
         rows = per_query(source, cutoffs=CUTOFFS).set_index(["direction", "query"])
     for label, direction in directions(source):
-        expected = {name: slow.measures(*one[:2], CUTOFFS, one[2]) for name, one in queries(source, direction).items()}
-        own = rows.loc[label]
-        assert own.index.tolist() == list(expected)
+        expected = {
+            name: slow.measures(*query[:2], CUTOFFS, query[2]) for name, query in queries(source, direction).items()
+        }
+        direction_rows = rows.loc[label]
+        assert direction_rows.index.tolist() == list(expected)
         frame = pd.DataFrame.from_dict(expected, orient="index")
-        pd.testing.assert_frame_equal(own[list(frame)], frame, check_names=False, rtol=1e-12)
+        pd.testing.assert_frame_equal(direction_rows[list(frame)], frame, check_names=False, rtol=1e-12)
 
 
 @each("maker", MAKERS, "levels", [None, 1])
@@ -74,31 +76,31 @@ def test_summaries_are_means_over_queries_and_count_ties(maker: str, oracle: Ora
         source = MAKERS[maker](7, levels=levels)
         rows, summary = per_query(source), evaluate([source])
         for label, direction in directions(source):
-            own = summary[summary["direction"] == label].set_index("statistic")
+            direction_means = summary[summary["direction"] == label].set_index("statistic")
             of_queries = rows[rows["direction"] == label]
             for name in (
                 *(f"{m}@{k}" for m in ("nDCG", "MRR", "recall", "R") for k in (5, 10)),
                 "MAP@R",
                 "R-precision",
             ):
-                assert own.loc[name, "mean"] == pytest.approx(of_queries[name].mean(), rel=1e-12)
-            assert own.loc["mAP@5", "mean"] == pytest.approx(of_queries["ap5"].mean())
+                assert direction_means.loc[name, "mean"] == pytest.approx(of_queries[name].mean(), rel=1e-12)
+            assert direction_means.loc["mAP@5", "mean"] == pytest.approx(of_queries["ap5"].mean())
             mixed = [slow.mixed_ties(*query) for query in queries(source, direction).values()]
-            assert own.loc["ties_any", "mean"] == sum(mixed)
-            assert (own["n"] == len(mixed)).all()
-            assert (own.loc["ties_any", "mean"] > 0) == (levels == 1)
-            assert own["unit"].to_dict() == {
+            assert direction_means.loc["ties_any", "mean"] == sum(mixed)
+            assert (direction_means["n"] == len(mixed)).all()
+            assert (direction_means.loc["ties_any", "mean"] > 0) == (levels == 1)
+            assert direction_means["unit"].to_dict() == {
                 name: "%" if name.startswith(("R@", "recall@")) else "rank" if name in ("medr", "meanr")
-                else "queries" if name.startswith("ties") else "1" for name in own.index
+                else "queries" if name.startswith("ties") else "1" for name in direction_means.index
             }  # fmt: skip
         assert "rsum" not in set(summary["statistic"])
         assert "mAP@5_hits" not in set(summary["statistic"])
 
 
 def test_one_query_by_hand() -> None:
-    """Positives at places 2, 3 and 7 of 9, and a fourth without a score; R = 4."""
+    """Positives have ranks 2, 3 and 7 of 9, and a fourth has no score; R = 4."""
     values = measures(np.array([1]), np.array([[1, 2, 6, NEVER]]), np.array([4]), (1, 5, 10))
-    gains = {place: 1 / np.log2(place + 1) for place in range(1, 11)}
+    gains = {rank: 1 / np.log2(rank + 1) for rank in range(1, 11)}
     ideal = gains[1] + gains[2] + gains[3] + gains[4]
     assert {name: float(value[0]) for name, value in values.items()} == pytest.approx({
         "R@1": 0, "R@5": 100, "R@10": 100, "recall@1": 0, "recall@5": 50, "recall@10": 75,
@@ -108,8 +110,8 @@ def test_one_query_by_hand() -> None:
 
 
 def test_a_perfect_ranking_has_one_everywhere_and_no_score_has_zero() -> None:
-    places, relevant = np.array([[0, 1, 2], [NEVER] * 3]), np.array([3, 3])
-    for name, (perfect, none) in measures(np.array([0, 8]), places, relevant, (5,)).items():
+    ranks, relevant = np.array([[0, 1, 2], [NEVER] * 3]), np.array([3, 3])
+    for name, (perfect, none) in measures(np.array([0, 8]), ranks, relevant, (5,)).items():
         assert (perfect, none) == (100.0 if name.startswith(("R@", "recall@")) else 1.0, 0.0)
 
 
@@ -119,24 +121,24 @@ def test_a_cut_off_below_one_is_refused(cutoffs: tuple[int, ...]) -> None:
         evaluate([texts(0)], cutoffs=cutoffs)
 
 
-def judged(source: SplitEmbeddings, direction: str) -> tuple[list[Qrel], list[ScoredDoc]]:
+def judge(source: SplitEmbeddings, direction: str) -> tuple[list[Qrel], list[ScoredDoc]]:
     """Return judgements and scores of every query; candidates are named so that later rows have smaller names.
 
     trec_eval ranks equal scores by the name of the document, the largest first: with these names, by row.
     """
     qrels, run = [], []
-    for name, (scores, positives, own) in queries(source, direction).items():
+    for name, (scores, positives, itself) in queries(source, direction).items():
         documents = [f"{len(scores) - column:05d}" for column in range(len(scores))]
         qrels += [Qrel(name, documents[column], 1) for column in positives]
         run += [
-            ScoredDoc(name, documents[column], float(score)) for column, score in enumerate(scores) if column != own
+            ScoredDoc(name, documents[column], float(score)) for column, score in enumerate(scores) if column != itself
         ]
     return qrels, run
 
 
 @each("levels", [None, 1], "maker", MAKERS, "seed", range(5))
 def test_measures_are_those_of_ir_measures(seed: int, maker: str, levels: int | None) -> None:
-    """With ties too: trec_eval's rule among equals is made ours by the names of the documents.
+    """Ties are included: the names of the documents turn trec_eval's rule among equals into ours.
 
     R@k has another rule (the best positive is first among equals), and RR@k is not computed by trec_eval but by
     MS MARCO's script, which takes the smallest name: Success@k and RR@k are compared without ties only, and with ties
@@ -153,13 +155,13 @@ def test_measures_are_those_of_ir_measures(seed: int, maker: str, levels: int | 
     if levels is None:
         theirs |= {f"R@{k}": (Success @ k, 100) for k in CUTOFFS} | {f"MRR@{k}": (RR @ k, 1) for k in CUTOFFS[1:]}
     for label, direction in directions(source):
-        qrels, run = judged(source, direction)
+        qrels, run = judge(source, direction)
         sizes = rows.loc[label, "relevant"]
         at_R = {
             f"MAP@R {size}": (AP @ size, 1) for size in sizes.unique().tolist()
         }  # its divisor is the number of positives
         for name, (measure, unit) in {**theirs, **at_R}.items():
-            values = {one.query_id: unit * one.value for one in ir_measures.iter_calc([measure], qrels, run)}
+            values = {value.query_id: unit * value.value for value in ir_measures.iter_calc([measure], qrels, run)}
             ours = rows.loc[label][name.partition(" ")[0]]
             if name.startswith("MAP@R"):
                 ours = ours[sizes == int(name.split()[1])]
@@ -168,7 +170,7 @@ def test_measures_are_those_of_ir_measures(seed: int, maker: str, levels: int | 
 
 @each("seed", range(5))
 def test_map_at_r_and_r_precision_are_those_of_pytorch_metric_learning(seed: int) -> None:
-    """Items that are alone in their class are no queries, there as here."""
+    """Items that are alone in their class are no queries in either library."""
     from pytorch_metric_learning.distances import CosineSimilarity
     from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
     from pytorch_metric_learning.utils.inference import CustomKNN

@@ -1,4 +1,4 @@
-"""Are queries and documents, and one labelled set, evaluated as images and captions are, under their own names?"""
+"""Are queries and documents, and a labelled set, evaluated as images and captions, under their names?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def images_and_captions(seed: int = 0) -> SplitEmbeddings:
     return SplitEmbeddings("x", v, t, None, rng.integers(0, 12, 30), *ids, "f")
 
 
-def renamed(source: SplitEmbeddings, sides: Sides) -> SplitEmbeddings:
+def rename_sides(source: SplitEmbeddings, sides: Sides) -> SplitEmbeddings:
     """Return images and captions under other names."""
     relations = replace(source.relations, sides=sides)
     return replace(source, caption_image=None, relations=relations)
@@ -42,7 +42,7 @@ def renamed(source: SplitEmbeddings, sides: Sides) -> SplitEmbeddings:
 
 def test_the_same_items_under_other_names_have_the_same_numbers() -> None:
     source = images_and_captions()
-    published, other = (evaluate([one]) for one in (source, renamed(source, QUERY_DOCUMENT)))
+    published, other = (evaluate([split]) for split in (source, rename_sides(source, QUERY_DOCUMENT)))
     assert list(other.columns) == [*SUMMARY, "sides"] and list(published.columns) == list(SUMMARY)
     expected = published.set_index(["direction", "statistic"])["mean"]
     numbers = other.set_index(["direction", "statistic"])["mean"]
@@ -50,7 +50,7 @@ def test_the_same_items_under_other_names_have_the_same_numbers() -> None:
         for name in ("R@1", "R@5", "R@10", "medr", "meanr", "MRR", "mAP@5", "ties"):
             assert expected[ours, name] == numbers[theirs, name]
     assert set(other["direction"]) == {"q2d", "d2q"}
-    assert set(evaluate([renamed(source, Sides("view 1", "view 2"))])["direction"]) == {"a2b", "b2a"}
+    assert set(evaluate([rename_sides(source, Sides("view 1", "view 2"))])["direction"]) == {"a2b", "b2a"}
 
 
 def test_images_and_captions_have_further_measures_only_with_cut_offs() -> None:
@@ -63,7 +63,7 @@ def test_images_and_captions_have_further_measures_only_with_cut_offs() -> None:
     )
     extra = set(more["statistic"]) - set(plain["statistic"])
     assert extra == {*FURTHER, "ties_any"}
-    other = evaluate([renamed(source, QUERY_DOCUMENT)]).set_index(keys)["mean"]
+    other = evaluate([rename_sides(source, QUERY_DOCUMENT)]).set_index(keys)["mean"]
     for name in FURTHER:
         assert more.set_index(keys)["mean"]["t2i", name] == other["d2q", name]
     assert tuple(per_query(source)) == COLUMNS
@@ -76,7 +76,7 @@ def test_images_and_captions_have_further_measures_only_with_cut_offs() -> None:
         "MAP@R",
         "R-precision",
     ]
-    assert len(evaluate([renamed(source, Sides())], folds=3, cutoffs=(5,))) > len(evaluate([source], folds=3))
+    assert len(evaluate([rename_sides(source, Sides())], folds=3, cutoffs=(5,))) > len(evaluate([source], folds=3))
 
 
 @each("kind", ["vectors", "matrix", "scorer"])
@@ -99,9 +99,9 @@ def test_queries_are_the_items_with_a_positive_in_the_order_of_rows() -> None:
     source = texts(5)
     rows = per_query(source)
     for label, direction in (("q2d", "i2t"), ("d2q", "t2i")):
-        own, expected = rows[rows["direction"] == label], queries(source, direction)
-        assert own["query"].tolist() == list(expected)
-        assert own["relevant"].tolist() == [len(positives) for _, positives, _ in expected.values()]
+        direction_rows, expected = rows[rows["direction"] == label], queries(source, direction)
+        assert direction_rows["query"].tolist() == list(expected)
+        assert direction_rows["relevant"].tolist() == [len(positives) for _, positives, _ in expected.values()]
         assert len(expected) < (25 if label == "q2d" else 40)
 
 
@@ -135,9 +135,9 @@ def test_an_ensemble_with_other_positives_or_labels_is_refused() -> None:
     fewer = replace(source, relations=replace(source.relations, positives=source.relations.positives[1:]))
     assert items.relations.labels is not None
     relabelled = replace(items, relations=Relations.of_labels(items.relations.labels[::-1].copy(), "item"))
-    for one, other in ((source, fewer), (items, relabelled), (source, renamed_sides(source))):
+    for first, second in ((source, fewer), (items, relabelled), (source, renamed_sides(source))):
         with pytest.raises(InputError, match="must hold the same items; x and x differ"):
-            evaluate([one, other])
+            evaluate([first, second])
 
 
 def renamed_sides(source: SplitEmbeddings) -> SplitEmbeddings:
@@ -163,7 +163,7 @@ def test_a_split_without_a_positive_is_refused() -> None:
 def test_repeated_ids_are_refused_by_the_name_of_their_side(side: str, field: str, tmp_path: Path) -> None:
     source = texts(0)
     repeated = replace(source, **{field: ["a"] * len(getattr(source, field))})
-    for evaluation in (per_query, lambda one: write_run_files(one, tmp_path)):
+    for evaluation in (per_query, lambda split: write_run_files(split, tmp_path)):
         with pytest.raises(InputError, match=f"{side} ids of x must be unique"):
             evaluation(repeated)
 
@@ -185,14 +185,17 @@ def test_run_files_say_what_was_ranked(tmp_path: Path, kind: str, levels: int | 
         for label in source.sides.labels:
             qrels = list(ir_measures.read_trec_qrels(str(tmp_path / f"{label}.qrels")))
             run = list(ir_measures.read_trec_run(str(tmp_path / f"{label}.run")))
-            own = rows[rows["direction"] == label].set_index("query")
+            direction_rows = rows[rows["direction"] == label].set_index("query")
             totals = ir_measures.calc_aggregate([NumRel, NumRet, Rprec], qrels, run)
             candidates = len(source.image_ids if label == "d2q" else source.caption_ids) - (label == "all")
-            assert (totals[NumRel], totals[NumRet]) == (own["relevant"].sum(), candidates * len(own))
-            order = [one.query_id for one in qrels]
-            assert list(dict.fromkeys(order)) == own.index.tolist()
+            assert (totals[NumRel], totals[NumRet]) == (
+                direction_rows["relevant"].sum(),
+                candidates * len(direction_rows),
+            )
+            order = [judgement.query_id for judgement in qrels]
+            assert list(dict.fromkeys(order)) == direction_rows.index.tolist()
             if levels is None:
-                assert totals[Rprec] == pytest.approx(own["R-precision"].mean())
+                assert totals[Rprec] == pytest.approx(direction_rows["R-precision"].mean())
 
 
 def test_an_item_is_not_a_document_of_itself(tmp_path: Path) -> None:
@@ -209,10 +212,14 @@ def test_the_table_has_the_measures_of_each_direction() -> None:
         f"{label} {name}" for label in ("q2d", "d2q") for name in names
     ]
     assert shown.caption.startswith("Retrieval in both directions: ") and "discount log2" in shown.notes[0]
-    one = table.build(evaluate([labelled(0)], cutoffs=(2, 4)))
-    assert "all nDCG@4" in one.headings and "all R@2" in one.headings and "all nDCG@2" not in one.headings
-    assert one.caption.startswith("Retrieval: ")
-    assert len(one.notes) == 1 and "rsum" not in one.to_text()
+    shown_labels = table.build(evaluate([labelled(0)], cutoffs=(2, 4)))
+    assert (
+        "all nDCG@4" in shown_labels.headings
+        and "all R@2" in shown_labels.headings
+        and "all nDCG@2" not in shown_labels.headings
+    )
+    assert shown_labels.caption.startswith("Retrieval: ")
+    assert len(shown_labels.notes) == 1 and "rsum" not in shown_labels.to_text()
 
 
 def test_the_table_of_images_and_captions_shows_further_measures_where_they_were_computed() -> None:

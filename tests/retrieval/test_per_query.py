@@ -20,7 +20,7 @@ from tests.each import each
 OWNER = np.array([4, 0, 0, 2, 4, 4, 2, 5])  # images 1 and 3 have no caption; in no order
 
 
-def embedded(**changes: Any) -> SplitEmbeddings:
+def make_source(**changes: Any) -> SplitEmbeddings:
     generator = torch.Generator().manual_seed(0)
     v, t = (normalise(torch.randn(n, 5, generator=generator).double()) for n in (6, 8))
     fields = {
@@ -31,14 +31,14 @@ def embedded(**changes: Any) -> SplitEmbeddings:
 
 
 def as_matrix() -> SplitEmbeddings:
-    source = embedded()
+    source = make_source()
     assert source.images is not None
     assert source.captions is not None
-    return embedded(images=None, captions=None, similarity=source.images @ source.captions.T)
+    return make_source(images=None, captions=None, similarity=source.images @ source.captions.T)
 
 
 def as_scorer() -> SplitEmbeddings:
-    """Return a source whose model has different directions, and leaves pairs unscored."""
+    """Return a source whose model scores the directions differently and leaves pairs unscored."""
     rng = np.random.default_rng(1)
     i2t, t2i = torch.from_numpy(rng.random((6, 8))), torch.from_numpy(rng.random((8, 6)))
     i2t[0, :4], t2i[0, 4] = torch.nan, torch.nan
@@ -46,10 +46,10 @@ def as_scorer() -> SplitEmbeddings:
     def score(images: Any, captions: Any) -> Pair[torch.Tensor]:
         return Pair(i2t[images][:, captions], t2i[captions][:, images])
 
-    return embedded(images=None, captions=None, pair_scorer=score)
+    return make_source(images=None, captions=None, pair_scorer=score)
 
 
-SOURCES = {"vectors": embedded, "matrix": as_matrix, "scorer": as_scorer}
+SOURCES = {"vectors": make_source, "matrix": as_matrix, "scorer": as_scorer}
 
 
 @each("kind", SOURCES)
@@ -86,11 +86,11 @@ def test_each_rank_is_that_of_its_query() -> None:
 
 
 def test_vectors_and_their_products_give_the_same_rows() -> None:
-    pd.testing.assert_frame_equal(per_query(embedded()), per_query(as_matrix()))
+    pd.testing.assert_frame_equal(per_query(make_source()), per_query(as_matrix()))
 
 
 @each("what, ids", [("image", list("abcdea")), ("caption", [f"c{i % 7}" for i in range(8)])])
 def test_repeated_ids_are_refused(what: str, ids: list[str]) -> None:
     first = ids[0]
     with pytest.raises(InputError, match=f"{what} ids of x must be unique .*; got '{first}' 2 times"):
-        per_query(embedded(**{f"{what}_ids": ids}))
+        per_query(make_source(**{f"{what}_ids": ids}))

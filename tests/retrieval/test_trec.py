@@ -23,8 +23,8 @@ Run = dict[str, list[tuple[str, int, float]]]
 FILES = ["i2t.qrels", "i2t.run", "t2i.qrels", "t2i.run"]
 
 
-def embedded(levels: int | None = None, images: int = 30, captions: int = 70) -> SplitEmbeddings:
-    """Return a source of images with some captions or none, in no order; few `levels` make ties."""
+def make_source(levels: int | None = None, images: int = 30, captions: int = 70) -> SplitEmbeddings:
+    """Return a source of images with captions or none, in random order; few `levels` make ties."""
     rng = np.random.default_rng(3)
     owner = rng.integers(0, images, captions)
     v = rng.normal(size=(images, 8))
@@ -44,14 +44,14 @@ def read(folder: Path, direction: str) -> tuple[Run, dict[str, set[str]]]:
         run[query].append((document, int(rank), float(score)))
     relevant: dict[str, set[str]] = defaultdict(set)
     for line in (folder / f"{direction}.qrels").read_text(encoding="ascii").splitlines():
-        query, zero, document, one = line.split(" ")
-        assert (zero, one) == ("0", "1")
+        query, zero, document, grade = line.split(" ")
+        assert (zero, grade) == ("0", "1")
         relevant[query].add(document)
     return run, relevant
 
 
 def ranks(run: Run, relevant: dict[str, set[str]]) -> list[float]:
-    """Count the documents strictly above the best relevant one, by score; infinite where none is in the file."""
+    """Count the documents that score above the best relevant document; infinite where the file has no relevant one."""
     counts = []
     for query, documents in relevant.items():
         best = max((score for document, _, score in run[query] if document in documents), default=None)
@@ -61,7 +61,7 @@ def ranks(run: Run, relevant: dict[str, set[str]]) -> list[float]:
 
 @each("levels", [None, 2])
 def test_recalls_and_mrr_of_the_files_are_those_of_evaluate(tmp_path: Path, levels: int | None) -> None:
-    source = embedded(levels)
+    source = make_source(levels)
     assert sorted(p.name for p in write_run_files(source, tmp_path / "new", None, "our tag")) == FILES
     reported = evaluate([source]).set_index(["direction", "statistic"])["mean"]
     for direction in ("i2t", "t2i"):
@@ -74,22 +74,22 @@ def test_recalls_and_mrr_of_the_files_are_those_of_evaluate(tmp_path: Path, leve
 
 
 def test_a_run_is_sorted_and_ties_keep_the_order_of_rows(tmp_path: Path) -> None:
-    source = embedded(2)
+    source = make_source(2)
     write_run_files(source, tmp_path, None, "our tag")
     run, _ = read(tmp_path, "t2i")
-    places = {f"image%20{i}": i for i in range(30)}
+    positions = {f"image%20{i}": i for i in range(30)}
     assert set(run) == {f"{c}%25%C3%A9" for c in range(70)}
     tied = 0
     for rows in run.values():
         assert [rank for _, rank, _ in rows] == list(range(1, 31))
-        keys = [(-score, places[document]) for document, _, score in rows]
+        keys = [(-score, positions[document]) for document, _, score in rows]
         assert keys == sorted(keys)
         tied += len(keys) - len({score for score, _ in keys})
     assert tied > 0
 
 
 def test_scores_are_printed_with_all_their_digits(tmp_path: Path) -> None:
-    source = embedded()
+    source = make_source()
     write_run_files(source, tmp_path, None, "our tag")
     assert source.images is not None
     assert source.captions is not None
@@ -104,7 +104,7 @@ def test_scores_are_printed_with_all_their_digits(tmp_path: Path) -> None:
 
 @each("block", [1, 64, 10_000])
 def test_the_size_of_blocks_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    source = embedded(2)
+    source = make_source(2)
     write_run_files(source, tmp_path / "whole")
     monkeypatch.setattr("lossscope.retrieval.trec._BLOCK_ENTRIES", block)
     write_run_files(source, tmp_path / "parts")
@@ -115,7 +115,7 @@ def test_the_size_of_blocks_changes_nothing(tmp_path: Path, monkeypatch: pytest.
 def test_progress_counts_the_queries_of_each_direction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lossscope.retrieval.trec._BLOCK_ENTRIES", 700)
     said: list[tuple[str, int, int]] = []
-    source = embedded()
+    source = make_source()
     write_run_files(source, tmp_path / "runs", progress=lambda *step: said.append(step))
     queries = len(np.unique(source.caption_image))
     assert said == [("i2t.run of x", start, queries) for start in range(0, queries, 10)] + [
@@ -126,7 +126,7 @@ def test_progress_counts_the_queries_of_each_direction(tmp_path: Path, monkeypat
 def test_top_keeps_the_best_and_unscored_pairs_are_left_out(tmp_path: Path) -> None:
     i2t = torch.tensor([[0.1, torch.nan, 0.3], [torch.nan, 0.2, 0.1]])
     t2i = torch.tensor([[0.5, 0.1], [torch.nan, torch.nan], [0.2, 0.3]])
-    base = embedded(None, 2, 3)
+    base = make_source(None, 2, 3)
     owner = np.array([0, 0, 1])
     scorer = lambda images, captions: Pair(i2t[images][:, captions], t2i[captions][:, images])  # noqa: E731
     source = replace(base, images=None, captions=None, pair_scorer=scorer, caption_image=owner)
@@ -139,14 +139,14 @@ def test_top_keeps_the_best_and_unscored_pairs_are_left_out(tmp_path: Path) -> N
 
 
 def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
-    broken = replace(embedded(), images=None, captions=None, similarity=torch.full((30, 70), torch.nan))
+    broken = replace(make_source(), images=None, captions=None, similarity=torch.full((30, 70), torch.nan))
     with pytest.raises(InputError, match="must be numbers; got NaN"):
         write_run_files(broken, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_invalid_ids_top_and_folder_are_refused(tmp_path: Path) -> None:
-    source = embedded()
+    source = make_source()
     with pytest.raises(InputError, match="top must be at least 1; got 0"):
         write_run_files(source, tmp_path, 0)
     with pytest.raises(InputError, match="must not be empty in run files; row 2 has none"):

@@ -172,7 +172,7 @@ _LATEX_TOKEN = re.compile(
 @given(label=st.text(min_size=1) | st.text("\\{}$&#^_~%<>|\"'`*[]-–†∞ ab", min_size=1))
 @example(label="a\rb")  # csv readers take a carriage return without quotes for the end of a row
 def test_no_label_breaks_a_format(label):
-    """Every character of a label is an escape or harmless, in each of the formats, and comes back where it can."""
+    """In each format a label's character is escaped or harmless, and comes back where the format allows it."""
     table = Table("t", label, (("", "loss"), ("", "R@1")), ((Cell(text=label), Cell(mean=1.0)),), (label,))
     assert re.fullmatch(f"(?:{_LATEX_TOKEN.pattern})*", formats.latex_text(label), re.S)
     latex = table.to_latex().splitlines()
@@ -191,7 +191,7 @@ def test_no_label_breaks_a_format(label):
 
 @each("format", ["text", "markdown", "html"])
 def test_the_sign_of_a_number_is_a_minus_and_zero_has_none(format):
-    """Intervals had a minus, numbers a hyphen, and a number that was rounded to 0 kept its sign."""
+    """Intervals had a minus, numbers a hyphen, and a number rounded to 0 kept its sign."""
     row = (Cell(text="triplet-sh"), Cell(mean=-0.093, digits=2), Cell(mean=-0.04, std=0.1), Cell(text="[−1, 2]"))
     printed = getattr(Table("t", "C.", tuple(("", name) for name in "abcd"), (row,)), f"to_{format}")()
     assert "−0.09" in printed and "triplet-sh" in printed

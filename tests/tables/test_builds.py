@@ -49,7 +49,7 @@ def test_retrieval_averages_seeds():
 
 
 def test_retrieval_explains_the_columns_that_it_has_and_says_where_the_mean_rank_is():
-    """The note told of meanr, which no column has, and not what it is."""
+    """The note named meanr, which is no column, without an explanation."""
     table = retrieval.build(pd.DataFrame(_recall("triplet", 30.0)))
     (note,) = table.notes
     assert "medr: median rank" in note and "i2t medr" in table.headings

@@ -34,7 +34,7 @@ def test_without_tests_there_is_no_mark_and_the_caption_says_so() -> None:
     for table in bleeker2022_1.build(study()):
         assert "No significance test was made." in table.caption
         assert not any("†" in cell.mark for row in table.rows for cell in row)
-    assert "test was made" not in bleeker2022_2.build(study())[0].caption  # nothing is better there
+    assert "test was made" not in bleeker2022_2.build(study())[0].caption  # no loss is better there
 
 
 def test_what_differs_from_the_best_is_marked() -> None:

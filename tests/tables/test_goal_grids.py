@@ -1,4 +1,4 @@
-"""Do the grids of GOAL have every combination in its place?"""
+"""Do the grids of GOAL have every combination in its cell?"""
 
 from __future__ import annotations
 

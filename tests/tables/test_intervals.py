@@ -1,4 +1,4 @@
-"""Are intervals shown beside the deviation over batches, as they are, and never over seeds?"""
+"""Are intervals shown unchanged beside the deviation over batches, and never over seeds?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can a table be read in print: no wider than a line, in letters that are not too small, however many columns?"""
+"""Is a table readable in print: no wider than a line, in letters of at least the least size, with any columns?"""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def test_a_long_text_is_a_paragraph_of_its_cell() -> None:
 
 
 def test_long_labels_become_narrow_paragraphs_before_letters_become_tiny() -> None:
-    heads = tuple(("", f"label {place}") for place in range(6))
+    heads = tuple(("", f"label {number}") for number in range(6))
     rows = [
         (
-            *(Cell(text=f"name {row} {place} with as many words as a line of a table has") for place in range(6)),
+            *(Cell(text=f"name {row} {number} with as many words as a line of a table has") for number in range(6)),
             Cell(mean=row),
         )
         for row in range(30)

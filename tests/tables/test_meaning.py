@@ -1,4 +1,4 @@
-"""Do the sentence and the legend of counts say what the frame says?"""
+"""Do the sentence and the legend of counts agree with the frame?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOFTMAX = {"C_neg": 11.53, "W_neg": 0.646, "W_low": 0.086, "C_0": 0.0}
 
 
 def frame(objective: str, i2t: dict[str, float], t2i: dict[str, float] | None = None, **more: Any) -> pd.DataFrame:
-    """Rows of 24 full batches of 128 pairs."""
+    """Return rows of 24 full batches of 128 pairs."""
     usual = {
         "source": "run.pt", "objective": objective, "probe": "cocos", "std": 0.1, "n": 24, "n_defined": 24,
         "n_spread": 24, "short_batch": None, "unit": "samples", "weight_unit": "paper", "convention": "corrected",
@@ -141,7 +141,7 @@ def test_every_count_is_explained_in_a_line() -> None:
 
 
 def test_legends_are_read_from_docstrings_of_all_probes() -> None:
-    assert {one.name for one in declarations("probes") if explanations(one.name)} >= {
+    assert {probe.name for probe in declarations("probes") if explanations(probe.name)} >= {
         "cocos",
         "similarity",
         "influence",

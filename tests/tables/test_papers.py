@@ -1,4 +1,4 @@
-"""Do the tables of the papers say what the runs and the papers say, side by side?"""
+"""Do the tables show the numbers of the runs and of the papers side by side?"""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def _build(name: str) -> Callable[..., list[Table]]:
 
 
 def _cell(table: Table, row: int | str, heading: str) -> Cell:
-    place = row if isinstance(row, int) else [line[table.headings.index("loss")].text for line in table.rows].index(row)
-    return table.rows[place][table.headings.index(heading)]
+    index = row if isinstance(row, int) else [line[table.headings.index("loss")].text for line in table.rows].index(row)
+    return table.rows[index][table.headings.index(heading)]
 
 
 def test_latex_of_table_1_is_golden() -> None:
@@ -256,12 +256,12 @@ def test_the_order_of_rows_moves_blocks_only(seed: int) -> None:
     frame = study(specs, {"VSE++": "VSE++ (ResNet50, frozen)", "VSRN": "VSRN"}, seeds=(0, 1))
     mixed = frame.sample(frac=1.0, random_state=seed)
     for build in (bleeker2022_1.build, bleeker2022_2.build):
-        for one, other in zip(build(frame), build(mixed), strict=True):
-            assert sorted(map(str, one.rows)) == sorted(map(str, other.rows))
-            assert one.columns == other.columns and one.caption == other.caption
-            first = [row[0].text for row in other.rows]
+        for table, shuffled in zip(build(frame), build(mixed), strict=True):
+            assert sorted(map(str, table.rows)) == sorted(map(str, shuffled.rows))
+            assert table.columns == shuffled.columns and table.caption == shuffled.caption
+            first = [row[0].text for row in shuffled.rows]
             assert list(dict.fromkeys(first)) == list(mixed["encoder"].unique())
-            assert [row[1].text for row in other.rows[: len(other.rows) // 2]] == _losses(one)
+            assert [row[1].text for row in shuffled.rows[: len(shuffled.rows) // 2]] == _losses(table)
 
 
 def _losses(table: Table) -> list[str]:

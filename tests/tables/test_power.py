@@ -1,4 +1,4 @@
-"""Does the table of power have a line per pair and what it rests on, seeds and images apart?"""
+"""Does the table of power have a line per pair with its evidence, seeds and images apart?"""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def test_seeds_and_images_have_tables_of_their_own() -> None:
     assert [name for name in numbers if "smallest" in name] == [
         f"smallest difference {n} seeds" for n in (3, 5, 10, 20)
     ]  # fmt: skip
-    own = frame[(frame["over"] == "seeds") & (frame["n"] == 10)]
-    np.testing.assert_array_equal(numbers["smallest difference 10 seeds"], own["mdd"])
+    ten_seeds = frame[(frame["over"] == "seeds") & (frame["n"] == 10)]
+    np.testing.assert_array_equal(numbers["smallest difference 10 seeds"], ten_seeds["mdd"])
     assert numbers[["system", "baseline"]].to_numpy().tolist() == [["a", "b"], ["a", "c"], ["b", "c"]]
-    assert numbers["P(A > B)"].tolist() == own["p_better"].tolist()
+    assert numbers["P(A > B)"].tolist() == ten_seeds["p_better"].tolist()
     assert numbers["CI of P(A > B)"][0] == "[0.29, 1.00]"
     other = images.to_frame()
     assert "smallest difference 1000 images" in other and "P(A > B)" not in other

@@ -26,8 +26,8 @@ def _cell(table: Table, heading: str, row: int = 0) -> Cell:
 def test_a_missing_seed_is_marked_and_named() -> None:
     frame = study()
     i2t, _ = bleeker2022_1.build(frame[frame["run"] != RUN])
-    row = next(place for place, line in enumerate(i2t.rows) if line[0].text == "NT-Xent")
-    assert [line[0].mark for line in i2t.rows] == ["b" if place == row else "" for place in range(4)]
+    row = next(index for index, line in enumerate(i2t.rows) if line[0].text == "NT-Xent")
+    assert [line[0].mark for line in i2t.rows] == ["b" if index == row else "" for index in range(4)]
     assert i2t.notes[1] == "[b] seed 1 of scenes, ambiguity 0.1, VSE++, NT-Xent missing: n = 2."
     assert _cell(i2t, "i2t R@1 ours", row).plain() == "35.0 ± 1.4"  # 34 and 36
     assert "n = 2 to 3 runs" in i2t.caption
@@ -80,7 +80,7 @@ def test_batches_in_which_a_count_is_undefined_are_named() -> None:
     assert any("i2t 20 of 24" in note for note in bleeker2022_2.build(frame)[0].notes)
 
 
-def _refused(frame: pd.DataFrame, match: str) -> None:
+def _require_refused(frame: pd.DataFrame, match: str) -> None:
     with pytest.raises(InputError, match=match):
         bleeker2022_3.build(frame)
 
@@ -100,7 +100,7 @@ def test_runs_that_cannot_be_averaged_are_refused(column: str, value: object, me
     frame = study(NTXENT).assign(data_fingerprint="a")
     frame[column] = frame[column].astype(object)
     frame.loc[frame["run"] == RUN, column] = value
-    _refused(frame, message)
+    _require_refused(frame, message)
 
 
 def test_recall_of_other_queries_is_refused() -> None:
@@ -120,31 +120,37 @@ def test_ranks_within_batches_are_not_recall_of_the_split() -> None:
 def test_a_number_that_is_there_twice_is_refused() -> None:
     frame = study(NTXENT)
     twice = pd.concat([frame, frame[frame["run"] == RUN].assign(mean=1.0)], ignore_index=True)
-    _refused(twice, rf"must occur once; got {RUN.replace('+', '[+]')}, i2t C_neg, corrected twice")
-    _refused(pd.concat([frame, frame], ignore_index=True), "must occur once")
+    _require_refused(twice, rf"must occur once; got {RUN.replace('+', '[+]')}, i2t C_neg, corrected twice")
+    _require_refused(pd.concat([frame, frame], ignore_index=True), "must occur once")
 
 
 def test_two_objectives_of_one_name_are_refused() -> None:
     frame = study(NTXENT)
     cocos = frame[frame["probe"] == "cocos"]
     both = [cocos.assign(objective=f"ntxent:tau={tau}") for tau in ("0.05", "0.07")]
-    _refused(
+    _require_refused(
         pd.concat(both, ignore_index=True), r"objective of .*/0 must be one; got ntxent:tau=0.05 .*; ntxent:tau=0.07"
     )
 
 
 def test_what_is_missing_is_named() -> None:
     frame = study(NTXENT)
-    _refused(frame.drop(columns=["objective_label", "seed"]), r"must have the columns .* Add seed, objective_label")
-    _refused(frame.assign(encoder=None), "encoder of every row of a run must be given")
-    _refused(frame[frame["probe"] == "recall"], r"rows of the probe 'cocos'.*got recall\. Run `lossscope cocos`")
-    _refused(frame[:0], "rows of the probe 'cocos'.*got no rows")
-    _refused(study({"Triplet": "triplet:margin=0.2"}), r"must have runs of ntxent on .*; got Triplet on flickr30k")
+    _require_refused(
+        frame.drop(columns=["objective_label", "seed"]), r"must have the columns .* Add seed, objective_label"
+    )
+    _require_refused(frame.assign(encoder=None), "encoder of every row of a run must be given")
+    _require_refused(
+        frame[frame["probe"] == "recall"], r"rows of the probe 'cocos'.*got recall\. Run `lossscope cocos`"
+    )
+    _require_refused(frame[:0], "rows of the probe 'cocos'.*got no rows")
+    _require_refused(
+        study({"Triplet": "triplet:margin=0.2"}), r"must have runs of ntxent on .*; got Triplet on flickr30k"
+    )
 
 
 def test_letters_go_on_after_z() -> None:
     notes = Footnotes()
-    letters = [notes.letter(str(place)) for place in range(54)]
+    letters = [notes.letter(str(number)) for number in range(54)]
     assert (letters[25], letters[26], letters[51], letters[52]) == ("z", "aa", "az", "ba")
     assert notes.texts()[26] == "[aa] 26"
     assert join_marks("a,b", "", "b", "†") == "a,b,†"

@@ -1,4 +1,4 @@
-"""What of a table is shown, and what only CSV keeps?"""
+"""Does a table show the columns that differ, and does CSV keep all?"""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ def table(*rows: tuple[str | float | None, ...], columns: str, **more: object) -
 
 
 def test_a_column_that_is_alike_in_all_rows_is_said_by_the_caption() -> None:
-    one = table(("triplet", "i2t", 1.0), ("triplet", "t2i", 2.0), columns="objective,direction,C_q")
-    assert one.shown.headings == ("direction", "C_q")
-    assert one.shown.caption == "cocos: objective triplet:margin=0.2; eps 0.01; seed 0."
-    assert "objective" in pd.read_csv(io.StringIO(one.to_csv())) and "objective" in one.to_frame()
+    losses = table(("triplet", "i2t", 1.0), ("triplet", "t2i", 2.0), columns="objective,direction,C_q")
+    assert losses.shown.headings == ("direction", "C_q")
+    assert losses.shown.caption == "cocos: objective triplet:margin=0.2; eps 0.01; seed 0."
+    assert "objective" in pd.read_csv(io.StringIO(losses.to_csv())) and "objective" in losses.to_frame()
 
 
 def test_a_caption_without_settings_gets_a_sentence() -> None:
-    one = Table("t", "5 runs.", (("", "run"), ("", "data")), tuple((Cell(text=r), Cell(text="scenes")) for r in "ab"))
-    assert one.shown.caption == "5 runs. Data scenes."
+    runs = Table("t", "5 runs.", (("", "run"), ("", "data")), tuple((Cell(text=r), Cell(text="scenes")) for r in "ab"))
+    assert runs.shown.caption == "5 runs. Data scenes."
 
 
 def test_the_column_that_names_the_rows_stays() -> None:
-    one = table(("scenes", "triplet", 1.0), ("scenes", "triplet", 2.0), columns="data,objective,C_q")
-    assert one.shown.headings == ("objective", "C_q")
+    sources = table(("scenes", "triplet", 1.0), ("scenes", "triplet", 2.0), columns="data,objective,C_q")
+    assert sources.shown.headings == ("objective", "C_q")
     single = table(("scenes", "triplet", 1.0), columns="data,objective,C_q")
     assert single.shown.headings == ("objective", "C_q") and "data scenes" in single.shown.caption
 
 
 def test_numbers_that_are_alike_stay_and_dashes_go() -> None:
-    one = table(("a", 0.0, None), ("b", 0.0, None), columns="run,C_0,p (t)")
-    assert one.shown.headings == ("run", "C_0")
-    assert "p (t)" in one.to_csv().splitlines()[0]
+    runs = table(("a", 0.0, None), ("b", 0.0, None), columns="run,C_0,p (t)")
+    assert runs.shown.headings == ("run", "C_0")
+    assert "p (t)" in runs.to_csv().splitlines()[0]
 
 
 def test_a_text_below_a_group_is_a_result_and_stays() -> None:
@@ -53,9 +53,9 @@ def test_a_text_below_a_group_is_a_result_and_stays() -> None:
 
 def test_conventions_that_print_the_same_numbers_are_one_row() -> None:
     rows = [("corrected", 1.0), ("released", 2.0), ("text", 1.0)]
-    one = table(*rows, columns="convention,C_q")
-    assert [row[0].text for row in one.shown.rows] == ["corrected, text", "released"]
-    assert len(one.to_frame()) == 3
+    counts = table(*rows, columns="convention,C_q")
+    assert [row[0].text for row in counts.shown.rows] == ["corrected, text", "released"]
+    assert len(counts.to_frame()) == 3
 
 
 @each("specs, short", [
@@ -72,26 +72,26 @@ def test_specs_have_only_what_tells_them_apart_or_is_no_default(specs: list[str]
 
 
 def test_csv_has_full_specs_and_text_short_ones() -> None:
-    one = table(("ntxent:tau=0.1", 1.0), ("triplet:margin=0.2", 2.0), columns="objective,C_q")
-    two = table(("unified:margin=0.2,gamma=20.0", 1.0), ("goal:triplet=nca,pair=con", 2.0), columns="objective,C_q")
-    assert [row[0].text for row in one.shown.rows] == ["ntxent:tau=0.1", "triplet:margin=0.2"]
-    assert [row[0].text for row in two.shown.rows] == ["unified:gamma=20", "goal:triplet=nca"]
-    assert "margin=0.2" in two.to_csv() and "margin" not in two.to_text(80)
+    first = table(("ntxent:tau=0.1", 1.0), ("triplet:margin=0.2", 2.0), columns="objective,C_q")
+    second = table(("unified:margin=0.2,gamma=20.0", 1.0), ("goal:triplet=nca,pair=con", 2.0), columns="objective,C_q")
+    assert [row[0].text for row in first.shown.rows] == ["ntxent:tau=0.1", "triplet:margin=0.2"]
+    assert [row[0].text for row in second.shown.rows] == ["unified:gamma=20", "goal:triplet=nca"]
+    assert "margin=0.2" in second.to_csv() and "margin" not in second.to_text(80)
 
 
 def test_a_bound_is_printed_as_one_and_csv_keeps_the_number() -> None:
-    one = Table("t", "c.", (("", "p"),), ((Cell(mean=0.0072, digits=4, at_most=True),), (Cell(mean=0.5),)))
-    assert "≤ 0.0072" in one.to_text() and r"$\leq 0.0072$" in one.to_latex() and "≤ 0.0072" in one.to_html()
-    frame = pd.read_csv(io.StringIO(one.to_csv()))
+    bounds = Table("t", "c.", (("", "p"),), ((Cell(mean=0.0072, digits=4, at_most=True),), (Cell(mean=0.5),)))
+    assert "≤ 0.0072" in bounds.to_text() and r"$\leq 0.0072$" in bounds.to_latex() and "≤ 0.0072" in bounds.to_html()
+    frame = pd.read_csv(io.StringIO(bounds.to_csv()))
     assert frame["p"].tolist() == [0.0072, 0.5] and frame["p at_floor"].tolist() == [True, False]
 
 
 def test_chosen_columns_are_shown_beside_the_labels() -> None:
-    one = table(("a", 1.0, 2.0), ("b", 3.0, 4.0), columns="run,R@1,rsum")
-    assert Choice(("rsum",)).apply(one).shown.headings == ("run", "rsum")
-    assert "R@1" in Choice(("rsum",)).apply(one).to_csv()
-    assert Choice(("C_q",)).apply(one).shown.headings == ("run", "R@1", "rsum")
-    grouped = Table("t", "c.", (("", "run"), ("i2t", "R@1"), ("t2i", "R@1")), one.rows)
+    runs = table(("a", 1.0, 2.0), ("b", 3.0, 4.0), columns="run,R@1,rsum")
+    assert Choice(("rsum",)).apply(runs).shown.headings == ("run", "rsum")
+    assert "R@1" in Choice(("rsum",)).apply(runs).to_csv()
+    assert Choice(("C_q",)).apply(runs).shown.headings == ("run", "R@1", "rsum")
+    grouped = Table("t", "c.", (("", "run"), ("i2t", "R@1"), ("t2i", "R@1")), runs.rows)
     assert Choice(("R@1",)).apply(grouped).shown.headings == ("run", "i2t R@1", "t2i R@1")
     assert Choice(("t2i R@1",)).apply(grouped).shown.headings == ("run", "t2i R@1")
 
@@ -99,8 +99,8 @@ def test_chosen_columns_are_shown_beside_the_labels() -> None:
 def test_published_numbers_and_their_notes_can_be_left_out() -> None:
     heads = (("", "loss"), ("R@1", "ours"), ("R@1", "published"))
     row = (Cell(text="a"), Cell(mean=1.0), Cell(mean=2.0))
-    one = Choice(published=False).apply(Table("t", "c.", heads, (row,), ("Published rows: x.", "a note")))
-    assert one.shown.headings == ("loss", "R@1 ours") and one.notes == ("a note",)
+    without = Choice(published=False).apply(Table("t", "c.", heads, (row,), ("Published rows: x.", "a note")))
+    assert without.shown.headings == ("loss", "R@1 ours") and without.notes == ("a note",)
 
 
 def test_a_column_that_no_table_has_is_refused() -> None:

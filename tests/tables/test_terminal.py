@@ -1,4 +1,4 @@
-"""Does a table fit a terminal without a broken cell, and what stands above and below its cells?"""
+"""Does a table fit a terminal without a broken cell, with its heading above and its notes below?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = ("C_neg", "W_neg", "W_low", "W_pos", "C_0", "N_eff")
 
 
 def wide(rows: int = 2, names: tuple[str, ...] = NAMES, groups: tuple[str, ...] = ("",), label: str = "row") -> Table:
-    """A table with a label and a column per group and name; numbers count up from 10, and each has a deviation."""
+    """Return a table with a label and a column per group and name; numbers count up from 10, each with a deviation."""
     columns = tuple((group, name) for group in groups for name in names)
     numbers = iter(range(10, 10_000))
     body = [
@@ -58,7 +58,7 @@ def test_one_too_wide_either_way_is_split_between_groups() -> None:
 
 def test_rows_without_a_number_in_a_block_are_left_out_of_it() -> None:
     rows = [
-        (Cell(text=f"row{k}"), *(Cell(mean=1.0, std=0.1) if (k < 4) == (place < 2) else Cell() for place in range(4)))
+        (Cell(text=f"row{k}"), *(Cell(mean=1.0, std=0.1) if (k < 4) == (column < 2) else Cell() for column in range(4)))
         for k in range(8)
     ]
     table = Table("t", "c.", (("", "label"), *(("", f"statistic {k}") for k in range(4))), tuple(rows))
@@ -120,7 +120,7 @@ def test_no_line_is_wider_and_no_number_is_broken(
     labels = data.draw(st.lists(st.text("abc:=,-_ ", min_size=1, max_size=50), min_size=rows, max_size=rows))
     body = tuple(
         (Cell(text=label), *(data.draw(cells) for _ in range(columns)))
-        for label in (one.strip() or "x" for one in labels)
+        for label in (text.strip() or "x" for text in labels)
     )
     heads = tuple(("i2t" if grouped and k % 2 else "", f"name{k}") for k in range(columns))
     table = Table("t", "Caption: of it; more.", (("", "label"), *heads), body)

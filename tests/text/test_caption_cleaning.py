@@ -1,4 +1,4 @@
-"""Captions are cleaned as the authors of CLIP and SigLIP do; ftfy is asked for only where a caption needs it."""
+"""Are captions cleaned as by the authors of CLIP and SigLIP, with ftfy required only where a caption needs it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captions as sentences: what a tokeniser turns them into before it cuts them into parts."""
+"""Does a tokeniser change the case of captions as its model's authors do, before it cuts them into parts?"""
 
 from __future__ import annotations
 

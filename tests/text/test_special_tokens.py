@@ -1,4 +1,4 @@
-"""The text of a special token in a caption is text, where a model's authors lower-case first."""
+"""Is the text of a special token in a caption plain text, where a model's authors lower-case first?"""
 
 from __future__ import annotations
 

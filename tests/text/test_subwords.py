@@ -1,4 +1,4 @@
-"""Parts of words: ids equal those of transformers' own tokenisers, for all forms of files and stored text."""
+"""Do ids equal those of transformers' tokenisers, for all forms of files and stored text?"""
 
 from __future__ import annotations
 
@@ -150,10 +150,10 @@ def test_folders_without_a_tokeniser_or_with_a_damaged_one_are_refused(tmp_path:
 
 
 def test_a_panic_of_the_library_is_a_message(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rust's PanicException is no Exception, so that it passed every reader."""
+    """Rust's PanicException is no Exception, so it passed every reader."""
 
     class PanicException(BaseException):
-        """As pyo3 has it."""
+        """A stand-in for pyo3's exception."""
 
     class Panicking:
         def encode(self, text: str) -> None:

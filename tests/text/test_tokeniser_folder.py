@@ -56,7 +56,7 @@ def test_a_folder_without_a_tokeniser_has_none(tmp_path: Path) -> None:
 def test_settings_of_other_types_are_refused(
     find: Callable[[dict[str, Any], Path], object], key: str, value: object, tmp_path: Path
 ) -> None:
-    """A text for true was read as false, and gave other ids."""
+    """The reader took the text "true" for false, which gave other ids."""
     with pytest.raises(InputError, match=rf"'{key}' of .*tokenizer_config\.json must be"):
         find({key: value}, tmp_path)
 

@@ -1,4 +1,4 @@
-"""The share of unknown tokens is counted, and said loudly when it is large."""
+"""Is the share of unknown tokens counted, and a large share a warning?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vocabulary: order, encoding, padding, and readers that never run what a file holds."""
+"""Does a vocabulary keep order, encoding and padding, and does no reader run code of a file?"""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_original_pickles_keep_their_ids(module: str, tmp_path: Path, monkeypatc
 
 
 def test_a_pickle_of_python_2_is_read(tmp_path: Path) -> None:
-    """Opcodes as Python 2 wrote them: byte strings (latin-1) and a class called with NEWOBJ."""
+    """Python 2 wrote byte strings (latin-1) and a class called with NEWOBJ."""
 
     def short(text: bytes) -> bytes:
         return b"U" + bytes([len(text)]) + text

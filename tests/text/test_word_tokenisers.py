@@ -1,4 +1,4 @@
-"""Captions are cut into words as nltk's word_tokenize cuts them, where a released vocabulary needs it."""
+"""Are captions cut into words as by nltk's word_tokenize, where a released vocabulary needs it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""X-VLM's rules for captions: the tokeniser's steps equal the plain ones, and [SEP] can be left out."""
+"""Do the tokeniser's steps equal X-VLM's rules for captions, and can [SEP] be left out?"""
 
 from __future__ import annotations
 

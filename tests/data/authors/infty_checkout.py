@@ -1,4 +1,4 @@
-"""Running the authors' code of VSE-infinity on a CPU, with a small BERT and without downloads."""
+"""Run the authors' code of VSE-infinity on a CPU, with a small BERT and without downloads."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Checkout:
         return {**found, "data_path": "data", "vocab_path": "vocab", **further}
 
     def build(self, case: Case) -> Any:
-        """Return the authors' model, parallel where their train.py makes it so before the file is written."""
+        """Return the authors' model, parallel where their train.py makes it so before it writes the file."""
         model = self.modules["vse"].VSEModel(argparse.Namespace(**case.options))
         if self.bert is not None or case.options["precomp_enc_type"] == "backbone":
             model.make_data_parallel()

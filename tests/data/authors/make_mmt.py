@@ -44,7 +44,7 @@ _NOT_NEEDED = (
 
 
 class SmallBert(transformers.BertModel):  # type: ignore[misc]
-    """BERT of one layer of width 64 in the place of bert-base-cased."""
+    """A BERT of one layer of width 64 that stands for bert-base-cased."""
 
     @classmethod
     def from_pretrained(cls, name: str, **options: Any) -> SmallBert:
@@ -67,7 +67,7 @@ def main() -> None:
         sys.modules[name] = MagicMock(spec_set=None)
     sys.modules["transformers.modeling_bert"] = MagicMock(BertModel=SmallBert)
     sys.modules["typeguard"] = MagicMock(typechecked=lambda function: function)
-    h5py.Dataset.value = property(lambda self: self[()])  # as h5py had it
+    h5py.Dataset.value = property(lambda self: self[()])  # as in older h5py
     answers: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         write_mmt_videos(Path(folder))

@@ -25,7 +25,7 @@ CHOICES: Mapping[str, list[str]] = {
     "sgr_main": SGR,
     "saf_main": SAF,
     "one_step": [*SGR, "--sgr_step", "1"],
-    "one_way": [*SAF, "--bi_gru"],  # which switches it off there
+    "one_way": [*SAF, "--bi_gru"],  # the flag switches it off there
     "layers": [*SGR, "--num_layers", "2"],
     "no_imgnorm": [*SAF, "--no_imgnorm"],
     "no_txtnorm": [*SGR, "--no_txtnorm"],

@@ -74,7 +74,7 @@ def main(port: Path, master: Path, ecir: Path) -> None:
 
 
 def pictures(checkout: Checkout, options: Mapping[str, Any], cases: dict[str, Any], network: str) -> Any:
-    """Return the vectors of pictures by a network; add what it is to the cases."""
+    """Return the vectors of pictures by a network, and add its description to the cases."""
     encoder = checkout.build(options).img_enc
     shapes = {k: tuple(v.shape) for k, v in encoder.state_dict().items()}
     load([encoder], [raw_state(shapes)])

@@ -94,7 +94,7 @@ def caption_losses(
 
 
 def training_gradients(checkout: Checkout, captions: Sequence[str], words: Sequence[str]) -> Mapping[str, Any]:
-    """Return the caption loss of a batch in training, without dropout, and what it asks of the image tower."""
+    """Return the caption loss of a batch in training, without dropout, and its gradient for the image tower."""
     model, _, _, (images, ids, lengths, numbers, labels, masks) = build_branch(checkout, captions, words, LENGTHS[0])
     tower = model.img_enc
     load([tower], [weights_by_rule({name: tuple(tensor.shape) for name, tensor in tower.state_dict().items()})])
@@ -106,7 +106,7 @@ def training_gradients(checkout: Checkout, captions: Sequence[str], words: Seque
 
 
 def build_branch(checkout: Checkout, captions: Sequence[str], words: Sequence[str], longest: int) -> tuple[Any, ...]:
-    """Return a model, its caption branch by rule and in eval mode, the shapes of that, and a batch of 16 captions."""
+    """Return a model, its caption branch by rule in eval mode, the branch's shapes, and a batch of 16 captions."""
     options = checkout.options([*SIZES, *BRANCH, *FLICKR, "--max_len", str(longest)], vocab_size=len(words))
     options["bidirectional"] = False  # today's torch refuses 0
     model = checkout.build(options)

@@ -29,7 +29,7 @@ from tests.authors.xvlm_files import CAPTIONS, CONFIG, SIDE, TEXT_CONFIG, VISION
 
 TEMP = 0.07
 MEAN, DEVIATION = np.array([0.48145466, 0.4578275, 0.40821073]), np.array([0.26862954, 0.26130258, 0.27577711])
-IDS = (0, 1, 0, 2)  # of the pictures of a batch: the first and the third are one
+IDS = (0, 1, 0, 2)  # of the pictures of a batch: the first and the third are equal
 
 _NOT_NEEDED = (
     "ruamel", "ruamel.yaml", "timm", "timm.models", "utils.hdfs_io", "vqaTools", "vqaTools.vqaEval", "refTools",
@@ -79,7 +79,7 @@ def run(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     Retrieval.args = argparse.Namespace(distributed=False)
     torch.distributed.init_process_group("gloo", f"file://{folder / 'meeting'}", rank=0, world_size=1)
     i2t, t2i = Retrieval.evaluation(model, loader, tokenizer, torch.device("cpu"), config)
-    of_image = {row: [k for k, own in enumerate(owner) if own == row] for row in range(len(images))}
+    of_image = {row: [k for k, image in enumerate(owner) if image == row] for row in range(len(images))}
     recalls = Retrieval.itm_eval(i2t, t2i, dict(enumerate(owner)), of_image)
     with torch.no_grad():
         ids = tokenizer(texts, padding="longest", truncation=True, max_length=config["max_tokens"], return_tensors="pt")

@@ -1,4 +1,4 @@
-"""Running the authors' code of SCAN, BFAN and SGRAF on a CPU: it was written for Python 2, early torch and a GPU."""
+"""Run the authors' code of SCAN, BFAN and SGRAF on a CPU: it was written for Python 2, early torch and a GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).parents[3]))
 from tests.authors.vse_files import Case
 
 COLUMNS = [*range(15), *range(15, 100, 5)]
-"""Captions whose scores are kept: all with punctuation, and some of the others."""
+"""Captions whose scores are kept: all with punctuation, and a part of the others."""
 _ABSENT = ("torchvision", "torchvision.models", "torchvision.transforms", "tensorboard_logger")
 """Modules of training, which evaluation imports but does not use."""
 _TODAY = (
@@ -31,7 +31,7 @@ _TODAY = (
     (r"caption\.split\(','\)", "caption.decode().split(',')"),
     (r"= map\(int, caps\)", "= list(map(int, caps))"),
 )
-"""What Python 2 wrote -> what means the same in Python 3."""
+"""Code of Python 2 -> the same in Python 3."""
 
 
 class _Loader:

@@ -29,7 +29,7 @@ SENTENCES = (
     'He said "stop." Then he left.',
     "Mr. Smith isn't here. His dog is.",
 )
-"""Captions of several sentences, which punkt splits before the words are cut."""
+"""Captions of several sentences; punkt splits them before words are cut."""
 
 _SUBJECTS = ("a man", "two women", "the child", "some people", "a brown dog", "a cyclist")
 _VERBS = ("is riding a bike", "jumps over the rock", "plays in the snow")

@@ -1,4 +1,4 @@
-"""Running the authors' code of VSE++ and VSRN, which was written for Python 2, early torch and a GPU, on a CPU."""
+"""Run the authors' code of VSE++ and VSRN on a CPU: it was written for Python 2, early torch and a GPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).parents[3]))
 from tests.authors.vse_files import Case, write_features
 
 _ABSENT = ("pycocotools", "pycocotools.coco", "wandb", "tensorboard_logger", "misc.rewards", "losses")
-"""Modules of training or of other data; `losses` is one that the checkout itself does not have under that name."""
+"""Modules of training or of other data; the checkout lacks a module of the name `losses`."""
 
 
 class _OldDict(OrderedDict):  # type: ignore[type-arg]
@@ -30,14 +30,14 @@ class _OldDict(OrderedDict):  # type: ignore[type-arg]
 
 
 class _OldText(bytes):
-    """Text of Python 2: bytes, of which lower() changes ASCII letters only."""
+    """Text of Python 2: bytes whose lower() changes ASCII letters only."""
 
     def lower(self) -> _OldText:
         return _OldText(super().lower())
 
 
 class _Rows:
-    """Rows of an array by a number that Python 3's division has made a float."""
+    """Rows of an array by a number that Python 3's division makes a float."""
 
     def __init__(self, rows: Any) -> None:
         self.rows = rows

@@ -71,7 +71,7 @@ def test_ids_and_images_without_captions_are_dropped_and_counted(tmp_path: Path)
     assert [image["sentids"] for image in images] == [[0, 1, 2, 3, 4], [100, 101, 102, 103, 104]]
 
 
-def _changed(kind: str, key: int, **fields: Any) -> dict[str, Any]:
+def _change(kind: str, key: int, **fields: Any) -> dict[str, Any]:
     content = one_set(0)
     content[kind][key] = {**content[kind][key], **fields}
     return content
@@ -85,28 +85,28 @@ class Evil:
 @each("content, message", [
     ([], r"test_set\.p must be an object; got \[\]"),
     ({"images": {}}, "must have the key 'captions'"),
-    (_changed("images", 0, filename="../x.jpg"), "'filename' of image 0 of .* must be a file's name without folders"),
-    (_changed("images", 0, filename="1.jpg"), "'filename' of image 1 of .* must be unique; got '1.jpg' a second time"),
-    (_changed("images", 0, image="text"), "'image' of image 0 of .* must be bytes; got 'text'"),
-    (_changed("captions", 1, imgid=99), "'imgid' of caption 1 of .* must be that of one of its images; got 99"),
-    (_changed("captions", 1, imgid=[0]), "'imgid' of caption 1"),
-    (_changed("captions", 1, caption=5), "'caption' of caption 1 of .* must be text"),
-    (_changed("captions", 1, tokens=[5]), "a token of caption 1 of .* must be text"),
-    (_changed("captions", 1, tokens=Evil()), "got posix.system, which was not run"),
+    (_change("images", 0, filename="../x.jpg"), "'filename' of image 0 of .* must be a file's name without folders"),
+    (_change("images", 0, filename="1.jpg"), "'filename' of image 1 of .* must be unique; got '1.jpg' a second time"),
+    (_change("images", 0, image="text"), "'image' of image 0 of .* must be bytes; got 'text'"),
+    (_change("captions", 1, imgid=99), "'imgid' of caption 1 of .* must be that of one of its images; got 99"),
+    (_change("captions", 1, imgid=[0]), "'imgid' of caption 1"),
+    (_change("captions", 1, caption=5), "'caption' of caption 1 of .* must be text"),
+    (_change("captions", 1, tokens=[5]), "a token of caption 1 of .* must be text"),
+    (_change("captions", 1, tokens=Evil()), "got posix.system, which was not run"),
     ({"images": {0: 5}, "captions": {}}, "image 0 of .* must be an object"),
     ({"images": {b"0": {}}, "captions": {}}, "id of an image of .* must be a whole number of 64 bits or text"),
     ({"images": {10**5000: {}}, "captions": {}}, "it holds an integer of 2077 bytes"),
     ({**one_set(0), "captions": {b"1": {}}}, "id of a caption of .* must be a whole number of 64 bits or text"),
-    (_changed("captions", 1, imgid=10**5000), "it holds an integer of 2077 bytes"),
-    (_changed("captions", 1, imgid=True), "'imgid' of caption 1 of .*; got True"),
-    (_changed("captions", 1, tokens=5), "'tokens' of caption 1 of .* must be a list; got 5"),
-    (_changed("captions", 1, caption="a\ud800"), r"texts must be of letters of Unicode; got \\ud800"),
-    (_changed("captions", 1, tokens=["a\ud800"]), r"texts must be of letters of Unicode; got \\ud800"),
-    (_changed("images", 1, filename="a\ud800.jpg"), "texts must be of letters of Unicode"),
-    (_changed("images", 1, filename="a" * 300), "'filename' of image 1 of .* must be of at most 200 bytes"),
-    (_changed("images", 1, filename="a/b.jpg"), "must be a file's name without folders; got 'a/b.jpg'"),
-    (_changed("images", 1, filename="a\\b.jpg"), "must be a file's name without folders"),
-    (_changed("images", 1, filename=".."), "must be a file's name without folders"),
+    (_change("captions", 1, imgid=10**5000), "it holds an integer of 2077 bytes"),
+    (_change("captions", 1, imgid=True), "'imgid' of caption 1 of .*; got True"),
+    (_change("captions", 1, tokens=5), "'tokens' of caption 1 of .* must be a list; got 5"),
+    (_change("captions", 1, caption="a\ud800"), r"texts must be of letters of Unicode; got \\ud800"),
+    (_change("captions", 1, tokens=["a\ud800"]), r"texts must be of letters of Unicode; got \\ud800"),
+    (_change("images", 1, filename="a\ud800.jpg"), "texts must be of letters of Unicode"),
+    (_change("images", 1, filename="a" * 300), "'filename' of image 1 of .* must be of at most 200 bytes"),
+    (_change("images", 1, filename="a/b.jpg"), "must be a file's name without folders; got 'a/b.jpg'"),
+    (_change("images", 1, filename="a\\b.jpg"), "must be a file's name without folders"),
+    (_change("images", 1, filename=".."), "must be a file's name without folders"),
 ])  # fmt: skip
 def test_malformed_sets_are_refused(content: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
@@ -115,7 +115,7 @@ def test_malformed_sets_are_refused(content: Any, message: str, tmp_path: Path) 
 
 
 def test_a_malformed_set_after_a_valid_one_leaves_nothing(tmp_path: Path) -> None:
-    write(tmp_path, train=one_set(0), test=_changed("captions", 1, tokens=5))
+    write(tmp_path, train=one_set(0), test=_change("captions", 1, tokens=5))
     with pytest.raises(InputError, match="'tokens' of caption 1"):
         convert(tmp_path, tmp_path / "out", "x")
     assert not (tmp_path / "out").exists()

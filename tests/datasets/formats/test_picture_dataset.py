@@ -1,4 +1,4 @@
-"""Is a data set of picture files its options and its pictures, which become squares as `fit` or older flags say?"""
+"""Has a data set of picture files its options, and does it make squares as `fit` or the older flags say?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of judgements in every format: what they say, and what is refused by its line."""
+"""Are files of judgements read in every format, and is a fault refused by its line?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does lint find a positive that stands in another row again, changed a little, and no instance of a template?"""
+"""Does lint find a slightly changed positive in another row, and no instance of a template?"""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ def draw(rng: random.Random, words: int = 25) -> str:
 def insert(word: str) -> Callable[[str, random.Random], str]:
     def change(text: str, rng: random.Random) -> str:
         words = text.split()
-        place = rng.randint(0, len(words))
-        return " ".join([*words[:place], word, *words[place:]])
+        position = rng.randint(0, len(words))
+        return " ".join([*words[:position], word, *words[position:]])
 
     return change
 
 
 def blank(text: str, rng: random.Random) -> str:
-    place = rng.choice([place for place, letter in enumerate(text) if letter != " " and text[place - 1] != " "][1:])
-    return f"{text[:place]} {text[place:]}"
+    inside = [index for index, letter in enumerate(text) if letter != " " and text[index - 1] != " "][1:]
+    index = rng.choice(inside)
+    return f"{text[:index]} {text[index:]}"
 
 
 CHANGES: dict[str, Callable[[str, random.Random], str]] = {
@@ -69,12 +70,12 @@ def rows_of(texts: list[str]) -> list[Row]:
     return [(f"question {number}", [text], []) for number, text in enumerate(texts)]
 
 
-def found(rows: list[Row]) -> LintReport:
+def lint_rows(rows: list[Row]) -> LintReport:
     return lint({"a": ListedRows(rows)})
 
 
 def count(rows: list[Row]) -> int:
-    return {one.id: one.count for one in found(rows).findings}.get("near-duplicates", 0)
+    return {finding.id: finding.count for finding in lint_rows(rows).findings}.get("near-duplicates", 0)
 
 
 @pytest.mark.parametrize("what", CHANGES)
@@ -108,7 +109,7 @@ def test_instances_of_a_template_are_none(template: str) -> None:
     values = [
         {"name": draw(rng, 1), "town": draw(rng, 1), "number": number, "colour": draw(rng, 1)} for number in range(500)
     ]
-    report = found(rows_of([template.format(**value) for value in values]))
+    report = lint_rows(rows_of([template.format(**value) for value in values]))
     assert not report.findings
 
 
@@ -121,13 +122,13 @@ def test_what_was_not_compared_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(0)
     behind = draw(rng, 40)
     texts = [f"{draw(rng, 3)} {behind}" for _ in range(40)]
-    report = found(rows_of(texts))
+    report = lint_rows(rows_of(texts))
     assert report.notes == (
         "near-duplicates: 40 positives share their beginning or end with more than 31 others, as instances of a "
         "template do; by that part they were not compared, so that a word more or less may be missed",
     )
     monkeypatch.setattr(near_pairs, "MOST", 40)
-    assert found(rows_of(texts)).notes == ()
+    assert lint_rows(rows_of(texts)).notes == ()
 
 
 def test_the_first_of_the_copies_and_exact_copies_are_none() -> None:
@@ -148,7 +149,7 @@ def test_titles_of_one_text_are_found_whatever_stands_first() -> None:
 
 def test_very_many_copies_cost_no_more_than_their_number() -> None:
     text = draw(random.Random(0))
-    assert count(rows_of([text[:place] + "," * (place > 0) + text[place:] for place in range(100)])) == 99
+    assert count(rows_of([text[:position] + "," * (position > 0) + text[position:] for position in range(100)])) == 99
 
 
 def test_examples_are_the_copies_with_their_lines(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Are texts that were cut into characters found, and labels, short answers and other languages not?"""
+"""Does lint find texts cut into characters, and not labels, short answers or other languages?"""
 
 from __future__ import annotations
 

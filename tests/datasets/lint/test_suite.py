@@ -1,4 +1,4 @@
-"""Does lint count every planted fault, and none that is not there?"""
+"""Does lint count every planted fault, and no other?"""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class ListedRows:
         for number, start in enumerate(range(0, len(self.rows), 3)):
             queries, positives, negatives = zip(*self.rows[start : start + 3], strict=True)
             lists = [
-                TextLists([t for own in part for t in own], list(map(len, part))) for part in (positives, negatives)
+                TextLists([t for row_texts in part for t in row_texts], list(map(len, part)))
+                for part in (positives, negatives)
             ]
             if only is None or (0, number) in only:
                 lines = range(start + 1, start + 1 + len(queries))
@@ -48,8 +49,8 @@ def write(file: Path, rows: Sequence[dict[str, Any]]) -> str:
     return str(file)
 
 
-def planted(folder: Path, rows: int = 3000) -> tuple[str, dict[str, int]]:
-    """Return a file of rows with known numbers of faults, far apart, and these numbers."""
+def write_faults(folder: Path, rows: int = 3000) -> tuple[str, dict[str, int]]:
+    """Write a file of rows with faults far apart; return it with the number of each fault."""
     clean: list[dict[str, Any]] = [
         {"query": f"Query {n}", "positive": f"The answer {n}.", "negatives": [f"Wrong {n}", f"wronger {n}"]}
         for n in range(rows)
@@ -82,19 +83,19 @@ def planted(folder: Path, rows: int = 3000) -> tuple[str, dict[str, int]]:
 
 
 def counts(report: LintReport) -> dict[str, int]:
-    return {one.id: one.count for one in report.findings}
+    return {finding.id: finding.count for finding in report.findings}
 
 
 def test_planted_faults_are_all_counted(tmp_path: Path) -> None:
-    file, numbers = planted(tmp_path)
+    file, numbers = write_faults(tmp_path)
     report = lint(lint_sources(file))
     assert counts(report) == numbers
     assert report.rows == 3000 + numbers["duplicates"]
     assert (report.queries, report.checked) == (3000, tuple(id for id in IDS if id != "split-leak"))
-    for one in report.findings:
-        assert one.share == one.count / report.rows
-        assert len(one.examples) == 5 and all(row.file == file and row.split is None for row in one.examples)
-    shown = {one.id: (one.examples[0].line, one.examples[0].text) for one in report.findings}
+    for finding in report.findings:
+        assert finding.share == finding.count / report.rows
+        assert len(finding.examples) == 5 and all(row.file == file and row.split is None for row in finding.examples)
+    shown = {finding.id: (finding.examples[0].line, finding.examples[0].text) for finding in report.findings}
     assert shown == {
         "positive-as-negative": (6, "the ANSWER 5."),
         "other-positive-as-negative": (12, "The answer 12."),
@@ -169,20 +170,20 @@ rows = st.lists(st.tuples(texts, st.lists(texts, max_size=3), st.lists(texts, ma
 def test_counts_are_those_of_the_oracle(splits: list[list[Row]], max_words: int) -> None:
     from tests.conftest import _loaded
 
-    sources = {f"split {number}": ListedRows(own) for number, own in enumerate(splits)}
+    sources = {f"split {number}": ListedRows(split_rows) for number, split_rows in enumerate(splits)}
     report = lint(sources, max_words=max_words)
     assert counts(report) == _loaded("lint").counts(splits, max_words)
     assert report.rows == sum(map(len, splits))
-    for one in report.findings:
-        assert len(one.examples) == min(5, one.count)
+    for finding in report.findings:
+        assert len(finding.examples) == min(5, finding.count)
 
 
 def test_many_negatives_are_looked_at_in_parts(
     monkeypatch: pytest.MonkeyPatch, oracle: Callable[[str], ModuleType]
 ) -> None:
     monkeypatch.setattr(row_hashes, "PART", 4)
-    own = [(f"q{n}", [f"p{n}"], [f"p{m}" for m in range(n % 7)]) for n in range(50)]
-    assert counts(lint({"a": ListedRows(own)})) == oracle("lint").counts([own], 512)
+    planted_rows = [(f"q{n}", [f"p{n}"], [f"p{m}" for m in range(n % 7)]) for n in range(50)]
+    assert counts(lint({"a": ListedRows(planted_rows)})) == oracle("lint").counts([planted_rows], 512)
 
 
 def test_examples_steer_no_terminal(tmp_path: Path) -> None:
@@ -197,7 +198,7 @@ def test_progress_is_of_the_bytes_of_all_files(tmp_path: Path) -> None:
         write(tmp_path / f"{name}.jsonl", [{"query": f"{name}{n}", "positive": "p" * 1000} for n in range(2000)])
     told: list[tuple[str, int, int]] = []
     lint(lint_sources(str(tmp_path)), progress=lambda *words: told.append(words))
-    done = [one for _, one, _ in told]
+    done = [count for _, count, _ in told]
     assert done == sorted(done) and (done[-1], told[-1][2]) == (3, 3)
 
 

@@ -1,4 +1,4 @@
-"""Is a file, a folder or a spec looked at as what it is?"""
+"""Does lint read a file, a folder and a spec as its kind?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.datasets.test_saved import ROWS, write_splits
 
 
 def counts(report: LintReport) -> dict[str, int]:
-    return {one.id: one.count for one in report.findings}
+    return {finding.id: finding.count for finding in report.findings}
 
 
 def test_a_folder_of_beir_is_its_splits(tmp_path: Path) -> None:

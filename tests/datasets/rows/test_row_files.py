@@ -60,7 +60,7 @@ def test_names_of_columns_that_cannot_be_read(text: str) -> None:
 
 
 def test_the_first_row_with_a_value_decides_which_column_it_is(tmp_path: Path) -> None:
-    """Not the block that it is in: rows of one file are read alike wherever a block ends."""
+    """Rows of one file are read alike wherever a block ends."""
     rows = (
         [{"query": "q", "pos": None}] * 3000 + [{"query": "q", "pos": "p"}] + [{"query": "q", "positive": "x"}] * 3000
     )
@@ -80,7 +80,7 @@ def test_a_block_that_is_read_again_has_the_same_columns(tmp_path: Path) -> None
 
 
 def test_columns_of_a_second_name_are_said_not_to_be_read(tmp_path: Path) -> None:
-    """They were dropped without a word."""
+    """The columns were dropped without a word."""
     good = {"query": "q", "positive": "p", "positives": ["r"]}
     files = RowFiles.parse(jsonl(tmp_path, good, {**good, "pos": "x", "answer": "y", "anchor": "z"}), ColumnNames())
     (block,) = files.blocks()
@@ -153,7 +153,7 @@ def test_a_table_without_a_column_of_queries_is_told_both_ways_out(tmp_path: Pat
     ["['a', 'b']", '["a", b]', '["a"', "['a' 'b']", '["a", 1]'],
 )
 def test_a_csv_cell_that_is_another_list_than_one_of_json_is_refused(tmp_path: Path, name: str, cell: str) -> None:
-    """In columns whose name has no s at its end it became one text."""
+    """In columns whose name does not end in s, the list became one text."""
     pd.DataFrame({"query": ["q"], name: [cell]}).to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises(InputError, match=rf"'{name}' of line 2 of .*a\.csv must be a text or a JSON list of texts"):
         rows_of(str(tmp_path / "a.csv"))
@@ -167,7 +167,7 @@ def test_a_csv_cell_in_other_brackets_is_text_in_every_column(tmp_path: Path, na
 
 @each("indent", [None, 1])
 def test_a_file_of_one_json_array_is_told_from_json_lines(indent: int | None, tmp_path: Path) -> None:
-    """Its message was that of a file that is cut off."""
+    """The message spoke of a file that is cut off."""
     text = json.dumps([{"query": "q", "positive": "p"}] * 2, indent=indent)
     (tmp_path / "a.json").write_text(f"\n{text}\n")
     with pytest.raises(InputError, match=r"a\.json must have a JSON object on each line; it begins with an array"):

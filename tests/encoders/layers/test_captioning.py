@@ -1,4 +1,4 @@
-"""The caption branch uses kernels that have a deterministic form on every device."""
+"""Does the caption branch use kernels that have a deterministic form on every device?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scoring in chunks: the gradient of one pass, the memory of one chunk, the random numbers of the first scoring."""
+"""Has scoring in chunks the gradient of one pass, the memory of one chunk and the first scoring's random numbers?"""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def test_every_pairwise_encoder_of_regions_is_tested_here() -> None:
 def test_the_gradient_is_that_of_one_pass(spec: str, captions: int) -> None:
     encoder = model(spec)
     images, texts = sides(encoder)
-    one = encoder.score_pairs(images, texts)
-    expected = gradients(encoder, one, images, texts)
+    whole = encoder.score_pairs(images, texts)
+    expected = gradients(encoder, whole, images, texts)
     encoder.pairs_per_chunk = captions * len(images)
-    two = encoder.score(images, texts)
-    assert isinstance(two, Tensor)
-    assert torch.allclose(two, one, rtol=0, atol=1e-12)
-    chunked = gradients(encoder, two, images, texts)
+    in_chunks = encoder.score(images, texts)
+    assert isinstance(in_chunks, Tensor)
+    assert torch.allclose(in_chunks, whole, rtol=0, atol=1e-12)
+    chunked = gradients(encoder, in_chunks, images, texts)
     assert chunked.keys() == expected.keys() and {"images.local", "texts.local"} <= chunked.keys()
     for name, gradient in expected.items():
         assert torch.allclose(chunked[name], gradient, rtol=0, atol=1e-10), name
@@ -107,10 +107,10 @@ def test_the_gradient_is_that_of_one_pass(spec: str, captions: int) -> None:
 def test_blocks_of_images_change_nothing(spec: str, block: int) -> None:
     encoder = model(spec).eval()
     images, texts = sides(encoder)
-    one = encoder.score_pairs(images, texts)
-    two = score_in_chunks(encoder.score_pairs, images, texts, 3 * block, images_per_chunk=block)
-    assert torch.allclose(two, one, rtol=0, atol=1e-12)
-    expected, chunked = gradients(encoder, one, images, texts), gradients(encoder, two, images, texts)
+    whole = encoder.score_pairs(images, texts)
+    in_chunks = score_in_chunks(encoder.score_pairs, images, texts, 3 * block, images_per_chunk=block)
+    assert torch.allclose(in_chunks, whole, rtol=0, atol=1e-12)
+    expected, chunked = gradients(encoder, whole, images, texts), gradients(encoder, in_chunks, images, texts)
     for name, gradient in expected.items():
         assert torch.allclose(chunked[name], gradient, rtol=0, atol=1e-10), name
 

@@ -24,14 +24,14 @@ def ramp(height: int = 60, width: int = 40) -> Tensor:
 
 @each("view", [lambda x: image_augmentation.random_resized_crop(x, 16), image_augmentation.random_crop])
 def test_random_crops_keep_type_repeat_with_the_seed_and_differ_within_a_batch(view: object) -> None:
-    one = pictures(1).expand(6, -1, -1, -1)
+    copies = pictures(1).expand(6, -1, -1, -1)
     torch.manual_seed(3)
-    first = view(one)  # type: ignore[operator]
+    first = view(copies)  # type: ignore[operator]
     torch.manual_seed(3)
-    assert torch.equal(first, view(one))  # type: ignore[operator]
+    assert torch.equal(first, view(copies))  # type: ignore[operator]
     assert first.dtype == torch.uint8
     assert len({bytes(picture.numpy().tobytes()) for picture in first}) > 3
-    assert not torch.equal(first, view(one))  # type: ignore[operator]
+    assert not torch.equal(first, view(copies))  # type: ignore[operator]
 
 
 def test_random_resized_crop_has_area_and_ratio_in_range() -> None:

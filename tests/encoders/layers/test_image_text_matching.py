@@ -1,4 +1,4 @@
-"""Which pairs train a matching score, and the soft targets of its contrastive loss."""
+"""Do the right pairs train a matching score, and are the soft targets of its contrastive loss right?"""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_a_query_without_negatives_gives_no_pair() -> None:
 
 def test_soft_targets_sum_to_one_and_are_plain_ones_for_single_pairs(oracle: Oracles) -> None:
     several = group_mask(torch.arange(3), OWNER)
-    for own in (several, several.t()):
-        assert torch.allclose(soft_targets(own).sum(1), torch.ones(len(own.match)))
+    for mask in (several, several.t()):
+        assert torch.allclose(soft_targets(mask).sum(1), torch.ones(len(mask.match)))
     assert soft_targets(several)[2].tolist() == [0, 0, 0, 0.5, 0.5]
     alone = pair_mask(torch.arange(5))
     assert torch.equal(soft_targets(alone), torch.eye(5))

@@ -65,10 +65,10 @@ def test_a_ghost_takes_its_share_and_is_dropped() -> None:
         shares = (net.batch_norm(rows()[0, :1] @ net.clusters)).softmax(1)[0, :2]
         far = torch.tensor([[-50.0], [0], [0]])
         net.clusters2.copy_(torch.cat([far, 0 * far], 1)[None])
-        one = net(rows()[:1, :1], torch.ones(1, 1, dtype=torch.bool)).view(3, 2)
+        pooled = net(rows()[:1, :1], torch.ones(1, 1, dtype=torch.bool)).view(3, 2)
         expected = torch.stack([shares[k] * (rows()[0, 0] - net.clusters2[0, :, k]) for k in range(2)], 1)
     assert shares.sum() < 1
-    assert torch.allclose(one, torch.nn.functional.normalize(expected, dim=0) / 2**0.5, atol=1e-6)
+    assert torch.allclose(pooled, torch.nn.functional.normalize(expected, dim=0) / 2**0.5, atol=1e-6)
 
 
 @each("count", [0, 1])

@@ -102,12 +102,12 @@ def test_a_file_with_base_and_top_and_one_with_torchvisions_names_are_the_same(
 ) -> None:
     state = small_backbone(monkeypatch).resnet.state_dict()
     torch.save({**state, "fc.weight": torch.zeros(2, 2)}, tmp_path / "flat.pth")
-    torch.save(divided(state), tmp_path / "parts.pth")
+    torch.save(split_by_part(state), tmp_path / "parts.pth")
     for name in ("flat", "parts"):
         read = Backbone("resnet50", tmp_path / f"{name}.pth").resnet.state_dict()
         assert read.keys() == state.keys()
         assert all(torch.equal(read[k], state[k]) for k in state)
-    broken = divided(state)
+    broken = split_by_part(state)
     del broken["top"]["0.0.conv1.weight"]
     torch.save(broken, tmp_path / "broken.pth")
     with pytest.raises(InputError, match=r"missing \['layer4.0.conv1.weight'\] \(1\)"):
@@ -118,7 +118,7 @@ def test_a_file_with_base_and_top_and_one_with_torchvisions_names_are_the_same(
 
 
 def test_both_sets_of_names_of_a_trained_file_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    tower = trained(small_backbone(monkeypatch).resnet.state_dict())
+    tower = train(small_backbone(monkeypatch).resnet.state_dict())
     once, left = drop_duplicate_backbone(tower)
     assert "backbone.resnet.layer4.0.conv2.weight" in once
     assert "image_encoder.fc.weight" in once
@@ -168,19 +168,19 @@ def small_backbone(monkeypatch: pytest.MonkeyPatch) -> Backbone:
     return Backbone("resnet50")
 
 
-def divided(state: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+def split_by_part(state: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
     parts = {"conv1": "base.0", "bn1": "base.1", "layer1": "base.4", "layer2": "base.5", "layer3": "base.6"}
     parts_by_name: dict[str, dict[str, Tensor]] = {"base": {}, "top": {}}
     for name, tensor in state.items():
         head, _, rest = name.partition(".")
-        part, _, place = parts.get(head, "top.0").partition(".")
-        assert torchvision_name(f"{part}.{place}.{rest}") == name
-        parts_by_name[part][f"{place}.{rest}"] = tensor
+        part, _, layer = parts.get(head, "top.0").partition(".")
+        assert torchvision_name(f"{part}.{layer}.{rest}") == name
+        parts_by_name[part][f"{layer}.{rest}"] = tensor
     return parts_by_name
 
 
-def trained(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    parts = {f"backbone.{p}.{k}": v for p, part in divided(state).items() for k, v in part.items()}
+def train(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    parts = {f"backbone.{p}.{k}": v for p, part in split_by_part(state).items() for k, v in part.items()}
     whole = {f"backbone.resnet.{k}": v for k, v in state.items()}
     head = {"backbone.resnet.fc.weight": torch.zeros(2, 2), "image_encoder.fc.weight": torch.zeros(2, 2)}
     return {**whole, **parts, **head}

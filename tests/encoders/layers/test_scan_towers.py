@@ -1,4 +1,4 @@
-"""What towers share: unit vectors, the states of a GRU, initial values of linear maps and word vectors."""
+"""Do towers give unit vectors, a GRU's states, and the initial values of linear maps and word vectors?"""
 
 from __future__ import annotations
 

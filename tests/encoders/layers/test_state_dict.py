@@ -1,4 +1,4 @@
-"""Whether tensors fit a model: names, shapes, kinds of numbers; and whether they are finite."""
+"""Do tensors fit a model by names, shapes and kinds of numbers, and are they finite?"""
 
 from __future__ import annotations
 

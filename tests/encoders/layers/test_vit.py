@@ -89,9 +89,9 @@ def test_vgg_has_torchvisions_names_and_4096_features() -> None:
         net = Vgg19()
         assert net(torch.zeros(1, 3, 224, 224)).shape == (1, 4096)
     shapes = {k: tuple(v.shape) for k, v in net.state_dict().items()}
-    places = (0, 2, 5, 7, 10, 12, 14, 16, 19, 21, 23, 25, 28, 30, 32, 34)
+    layers = (0, 2, 5, 7, 10, 12, 14, 16, 19, 21, 23, 25, 28, 30, 32, 34)
     assert {k for k in shapes if k.startswith("features.")} == {
-        f"features.{place}.{end}" for place in places for end in ("weight", "bias")
+        f"features.{layer}.{end}" for layer in layers for end in ("weight", "bias")
     }
     assert shapes["features.34.weight"] == (512, 512, 3, 3)
     assert {k: v for k, v in shapes.items() if k.startswith("classifier.")} == {
@@ -105,8 +105,8 @@ def test_cells_of_vgg_are_those_of_adaptive_pooling_whose_gradient_is_not_determ
     maps = torch.randn(2, 3, *size, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
     averaged, expected = adaptive_average(maps, 7), torch.nn.functional.adaptive_avg_pool2d(maps, 7)
     assert torch.allclose(averaged, expected, atol=1e-12)
-    (one,), (other,) = (torch.autograd.grad((x**2).sum(), maps) for x in (averaged, expected))
-    assert torch.allclose(one, other, atol=1e-12)
+    (gradient,), (torch_gradient,) = (torch.autograd.grad((x**2).sum(), maps) for x in (averaged, expected))
+    assert torch.allclose(gradient, torch_gradient, atol=1e-12)
     with torch.device("meta"):
         assert not any(isinstance(part, torch.nn.AdaptiveAvgPool2d) for part in Vgg19().modules())
         assert Vgg19()(torch.zeros(1, 3, 256, 256)).shape == (1, 4096)

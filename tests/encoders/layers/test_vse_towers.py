@@ -1,4 +1,4 @@
-"""The frozen network's leak: a run that stops within an epoch resumes in the same mode."""
+"""The frozen network's leak: does a run that stops within an epoch resume in the same mode?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the authors of each family write their files, around a small model."""
+"""Write files as the authors of each family do, around a small model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Towers = tuple[State, ...]
 
 @dataclass(frozen=True)
 class Release:
-    """A file of a family's authors, and what it must open as."""
+    """A file of a family's authors, and the model that it must open as."""
 
     spec: str  # of the encoder
     shape: ItemShape  # of an item
@@ -34,15 +34,17 @@ class Release:
     vocabulary_size: int = 12
     epoch: int = 0  # in the file
     context_length: int = 0  # ids of the longest caption
-    notices: tuple[str, ...] = ()  # patterns of what the user is told
-    buffers: bool = False  # whether the file holds the buffers that an encoder derives from its sizes
+    notices: tuple[str, ...] = ()  # patterns of the notices to the user
+    buffers: bool = False  # does the file hold the buffers that an encoder derives from its sizes?
     ignored: str = ""  # pattern of names in the file that are left out
-    family: str = ""  # pattern of names without which the file is not taken to be of the family
+    family: str = ""  # pattern of names without which lossscope does not recognise the family
     sizes: str = r"fc\.weight|embed\.weight"  # pattern of names of the tensors that the sizes are read from
-    implied: Mapping[str, str] = field(default_factory=dict)  # pattern of a name that states an option -> what is named
+    implied: Mapping[str, str] = field(
+        default_factory=dict
+    )  # pattern of a name that states an option -> the name in the message
     renames: tuple[str, str] | None = ("", "")  # part of the file's names -> ours; None: the names have other forms
-    slow: bool = False  # whether it takes seconds
-    choices: Mapping[str, str] = field(default_factory=dict)  # what the user says of the file
+    slow: bool = False  # does it take seconds?
+    choices: Mapping[str, str] = field(default_factory=dict)  # options that the user states for the file
     open_shape: ItemShape | None = None  # of an item as the file opens, where it leaves a number to the data
 
     @property

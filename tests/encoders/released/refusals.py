@@ -1,4 +1,4 @@
-"""Files that are refused with a message, and files that no option or tensor shows to be of the family."""
+"""Files that lossscope refuses with a message, and files without any option or tensor that shows their family."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tests.encoders.released.releases import (
 
 @dataclass(frozen=True)
 class Refusal:
-    """A change of a released file with which it is not opened."""
+    """A change with which a released file does not open."""
 
-    release: str  # how the spec of the release begins
-    message: str = ""  # pattern of the error's; without one, the file is taken to be of another family
+    release: str  # start of the release's spec
+    message: str = ""  # pattern of the error's; without one, the file counts as another family's
     options: Mapping[str, Any] | None = None  # of the file, in place of its own
     drop: str = ""  # pattern of the names that the tower lacks
-    add: Mapping[str, Tensor] = field(default_factory=dict)  # tensors that the tower has instead or beside its own
+    add: Mapping[str, Tensor] = field(default_factory=dict)  # tensors that replace or join the tower's
     tower: int = 0
 
     def file(self) -> ReleasedFile:

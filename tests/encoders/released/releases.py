@@ -1,4 +1,4 @@
-"""The released files of each family: what they hold, and the model, objective and notices that they open as."""
+"""The released files of each family: their contents, and the model, objective and notices that they open as."""
 
 from __future__ import annotations
 
@@ -381,5 +381,5 @@ RELEASES: list[Release] = [
 
 
 def release_of(start: str) -> Release:
-    """Return the first release whose spec begins like that."""
+    """Return the first release whose spec begins with a text."""
     return next(release for release in RELEASES if release.spec.startswith(start))

@@ -1,4 +1,4 @@
-"""Files of other programs: read whole under their own names, and nothing in them is built or run."""
+"""Are files of other programs read whole under their own names, with nothing in them built or run?"""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ def test_an_object_that_is_not_data_is_named_and_not_built(tmp_path: Path, zippe
 @both
 def test_the_restricted_reader_gives_what_torch_gives(tmp_path: Path, zipped: bool) -> None:
     path = write(tmp_path / "a.pth.tar", zipped)
-    one, other = read_released(path), read_released(path, old_pickle=True)
-    assert torch.equal(one.towers[0]["a"], other.towers[0]["a"])
-    assert one.options == other.options
+    restricted, unpickled = read_released(path), read_released(path, old_pickle=True)
+    assert torch.equal(restricted.towers[0]["a"], unpickled.towers[0]["a"])
+    assert restricted.options == unpickled.options
 
 
 def test_long_texts_of_python_2_are_read_on_request(tmp_path: Path) -> None:

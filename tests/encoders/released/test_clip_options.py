@@ -1,4 +1,4 @@
-"""CLIP and SigLIP: every option that their published configurations have is in a table; any other one is refused."""
+"""Is every option of CLIP's and SigLIP's published configurations in a table, and any other refused?"""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def test_published_options_are_known_and_any_other_one_is_refused(
     name: str, table: OptionTable, options: dict[str, Any]
 ) -> None:
     table.require_known(options, (), Path(name))
-    for place in ([], ["text_config"], ["vision_config"], ["model_cfg"], ["model_cfg", "text_cfg"], ["preprocess_cfg"]):
+    for parts in ([], ["text_config"], ["vision_config"], ["model_cfg"], ["model_cfg", "text_cfg"], ["preprocess_cfg"]):
         inner: Any = {"something_new": 1}
-        for part in reversed(place):
+        for part in reversed(parts):
             inner = {part: inner}
         with pytest.raises(InputError, match="something_new=1, which the authors' files do not have"):
             table.require_known(inner, (), Path(name))

@@ -1,4 +1,4 @@
-"""In which container is a released file, and what is read beside it?"""
+"""Does lossscope recognise the container of a released file, and read the files beside it?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every family must do with its authors' files: open them whole, or not at all with an error that says why."""
+"""Does every family open its authors' files whole, or refuse them with an error that says why?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ every_release = each_but_large("release", RELEASES)
 
 
 def opened_by(file: ReleasedFile) -> dict[str, OpenedModel]:
-    """Return the families that open a file, and what they open."""
+    """Return family -> model of the families that open a file."""
     models = {name: load("encoders", name).from_released(file) for name in names("encoders")}
     return {name: model for name, model in models.items() if model is not None}
 
@@ -48,7 +48,7 @@ def open_file(family: str, file: ReleasedFile) -> OpenedModel | None:
 
 
 def outputs(encoder: torch.nn.Module, release: Release) -> list[Tensor]:
-    """Return all that the two towers give, and S."""
+    """Return the outputs of the two towers, and S."""
     with torch.no_grad():
         images = encoder.encode_images(items_of(release.shape))  # type: ignore[operator]
         texts = encoder.encode_texts(*captions(encoder_spec(release.spec)))  # type: ignore[operator]
@@ -56,7 +56,7 @@ def outputs(encoder: torch.nn.Module, release: Release) -> list[Tensor]:
 
 
 def with_tensor(file: ReleasedFile, tower: int, name: str, tensor: Tensor | None) -> ReleasedFile:
-    """Return the file with another tensor of that name, or without it."""
+    """Return the file with another tensor under a name, or without the tensor."""
     changed = {k: v for k, v in file.towers[tower].items() if k != name}
     if tensor is not None:
         changed[name] = tensor
@@ -64,7 +64,7 @@ def with_tensor(file: ReleasedFile, tower: int, name: str, tensor: Tensor | None
 
 
 def last_of_each_kind(tower: Mapping[str, Tensor]) -> list[str]:
-    """Return the names but those that differ from a later one in numbers alone: the same tensor of another layer."""
+    """Return the names without those that differ from a later one in numbers alone: one tensor of two layers."""
     return list({re.sub(r"\d+", "0", name): name for name in tower}.values())
 
 
@@ -105,8 +105,8 @@ def test_the_user_is_told_what_is_left_out_and_what_to_know(release: Release) ->
     file = release.file()
     opened = open_file(release.name, file)
     assert opened is not None
-    every = [name for tower in file.towers for name in tower]
-    assert sorted(opened.ignored) == sorted(n for n in every if release.ignored and re.search(release.ignored, n))
+    all_names = [name for tower in file.towers for name in tower]
+    assert sorted(opened.ignored) == sorted(n for n in all_names if release.ignored and re.search(release.ignored, n))
     assert len(opened.notices) == len(release.notices)
     for notice, pattern in zip(opened.notices, release.notices, strict=True):
         assert re.search(pattern, notice)
@@ -153,11 +153,11 @@ def test_every_tensor_that_is_missing_or_of_another_shape_is_named(release: Rele
 
 
 def require_named(release: Release, step: int) -> None:
-    """Open a file without a tensor, and with one of another shape: every `step`-th, and those that decide something."""
+    """Open a file without a tensor, and with one of another shape: every `step`-th tensor, and every deciding one."""
     file, decide = release.file(), "|".join(filter(None, (release.family, release.sizes, *release.implied)))
     for index, tower in enumerate(file.towers):
-        for place, name in enumerate(last_of_each_kind(tower)):
-            if (place % step and not re.search(decide, name)) or re.search(release.ignored or "$^", name):
+        for number, name in enumerate(last_of_each_kind(tower)):
+            if (number % step and not re.search(decide, name)) or re.search(release.ignored or "$^", name):
                 continue
             with pytest.raises(InputError, match=_other_shape(release, name, tower[name])):
                 open_file(release.name, with_tensor(file, index, name, tower[name][None]))
@@ -213,10 +213,10 @@ def require_unopened(release: Release, every_damage: bool) -> None:
     """Damage each tensor that sizes are read from, in one way after the other or in each."""
     file, ways = release.file(), list(DAMAGES)
     for index, tower in enumerate(file.towers):
-        for place, name in enumerate(name for name in tower if re.search(release.sizes, name)):
+        for number, name in enumerate(name for name in tower if re.search(release.sizes, name)):
             if release.ignored and re.search(release.ignored, name):
                 continue
-            for damage in ways if every_damage else (ways[place % 6], ways[(place + 3) % 6]):
+            for damage in ways if every_damage else (ways[number % 6], ways[(number + 3) % 6]):
                 try:
                     models = opened_by(with_tensor(file, index, name, DAMAGES[damage](tower[name])))
                 except InputError:

@@ -1,4 +1,4 @@
-"""Options of released files: those of no list are refused, by every family and from the command line."""
+"""Does every family refuse options in no list, also from the command line?"""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_every_option_of_the_authors_is_in_a_list(family: str) -> None:
 
 
 def options_of_files(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the options in the authors' files, of each model of known answers."""
+    """Return the options in the authors' files of each model with known answers."""
     models = [*content.get("cases", {}).values(), *content.get("grids", {}).values()]
     if models:
         return [model["options"] if "options" in model else model["config"] for model in models]

@@ -1,4 +1,4 @@
-"""Are options of released files of the types that they must have, however long their numbers are?"""
+"""Must options of released files have their types, however long their numbers are?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint (.pt) of the format before digests: types and specs that hide behind them are read."""
+"""A checkpoint (.pt) of the format before digests, so that the reader meets damaged types and specs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint as one .pt: what `lossscope verify` says of it, and its weights."""
+"""A checkpoint as one .pt: the verdict of `lossscope verify`, and its weights."""
 
 from __future__ import annotations
 

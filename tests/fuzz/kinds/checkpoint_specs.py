@@ -1,4 +1,4 @@
-"""The .json of a checkpoint: encoder, data and objective that it names, as `lossscope cocos` builds them."""
+"""The .json of a checkpoint, whose encoder, data and objective `lossscope cocos` builds."""
 
 from __future__ import annotations
 

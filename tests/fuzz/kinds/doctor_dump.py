@@ -1,4 +1,4 @@
-"""A dump whose rows the doctor reads as they are stored, with mined negatives and texts."""
+"""A dump with mined negatives and texts; the doctor reads its rows as stored."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tests.fuzz.commands import run_command
 FILES = {"train.csv": "csv", "train.jsonl": "jsonl", "trainer_state.json": "json", "out.log": "text"}
 CHECKSUMMED = ()
 _STEPS = 60
-_SAID: dict[tuple[str, bytes | None], list[str]] = {}
+_OUTPUTS: dict[tuple[str, bytes | None], list[str]] = {}
 
 
 def make(folder: Path) -> None:
@@ -38,12 +38,12 @@ def make(folder: Path) -> None:
 
 
 def read(folder: Path) -> object:
-    """Examine each; bytes that were examined twice, as of the valid files, say what they said."""
+    """Examine each log; bytes that were examined twice, as those of the valid files, keep their result."""
     return [_examine(name, (folder / name).read_bytes() if (folder / name).is_file() else None) for name in FILES]
 
 
 def _examine(name: str, data: bytes | None) -> str:
-    said = _SAID.setdefault((name, data), [])
-    if len(said) < 2:
-        said.append(run_command("doctor", "--log", name, "--batch-size", "64", "--format", "json"))
-    return said[-1]
+    outputs = _OUTPUTS.setdefault((name, data), [])
+    if len(outputs) < 2:
+        outputs.append(run_command("doctor", "--log", name, "--batch-size", "64", "--format", "json"))
+    return outputs[-1]

@@ -1,4 +1,4 @@
-"""The evaluation of a run: manifest, parquet files and what the doctor found, as reports read them."""
+"""The evaluation of a run: manifest, parquet files and the doctor's findings, as reports read them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ CHECKSUMMED = ("out/manifest.json", "out/*.npy")
 
 
 def make(folder: Path) -> None:
-    """Extract, and remove what is written last."""
+    """Extract, and remove the file that is written last."""
     _extract(folder / "out")
     (folder / "out" / "test_caps.txt").unlink()
 

@@ -19,5 +19,5 @@ def make(folder: Path) -> None:
 
 def read(folder: Path) -> object:
     """Read all of them."""
-    every = [read_judgements(folder / name) for name in NAMES]
-    return [[list(one.first), list(one.second), list(one.positive)] for one in every]
+    files = [read_judgements(folder / name) for name in NAMES]
+    return [[list(judgements.first), list(judgements.second), list(judgements.positive)] for judgements in files]

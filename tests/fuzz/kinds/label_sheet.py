@@ -17,13 +17,13 @@ ANSWERS = ["yes", "no", "unsure", "1", "0", "no", "", "Yes", "no", "no", "no", "
 
 
 def make(folder: Path) -> None:
-    """Answer pairs of different images, none of which is known to match."""
+    """Answer pairs of different images, which have no known match."""
     material = _material()
     with open(folder / "labels.csv", "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(["image", "caption", "answer"])
-        for place, answer in enumerate(ANSWERS):
-            image, caption = material.image_ids[place % 3], material.caption_ids[-1 - place]
+        for number, answer in enumerate(ANSWERS):
+            image, caption = material.image_ids[number % 3], material.caption_ids[-1 - number]
             writer.writerow([image, caption, answer])
 
 

@@ -1,4 +1,4 @@
-"""What `lossscope data lint` says of rows."""
+"""Rows of texts, as `lossscope data lint` reads them."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def make(folder: Path) -> None:
 
 
 def read(folder: Path) -> object:
-    """Look at it."""
+    """Lint them."""
     return run_command("data", "lint", "train.jsonl", "--format", "json")

@@ -19,5 +19,5 @@ def make(folder: Path) -> None:
 
 
 def read(folder: Path) -> object:
-    """Mine what is left."""
+    """Mine the missing part."""
     return mine_candidates(embedded(), folder / "mined", 5)

@@ -14,7 +14,7 @@ CHECKSUMMED = ("dump.npz",)
 
 
 def make(folder: Path) -> None:
-    """Write the arrays, and what the sides are called."""
+    """Write the arrays and the names of the sides."""
     names: dict[str, Any] = {
         "sides": np.array(["query", "document"]),
         "query_id": np.array([f"q{n}" for n in range(QUERIES)]),

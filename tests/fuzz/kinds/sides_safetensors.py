@@ -18,5 +18,5 @@ def make(folder: Path) -> None:
 
 
 def read(folder: Path) -> object:
-    """Open it under names that were typed, sweep and evaluate it."""
+    """Open it under typed names, sweep and evaluate it."""
     return everything_of(folder / "dump.safetensors", sides="question/answer")

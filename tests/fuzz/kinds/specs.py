@@ -23,7 +23,7 @@ def make(folder: Path) -> None:
 
 
 def read(folder: Path) -> object:
-    """Build each, in the order of the lines; a kind that is none is no spec."""
+    """Build each, in the order of the lines; an unknown kind is no spec."""
     lines = (folder / "specs.txt").read_bytes().decode("utf-8", "surrogateescape").split("\n")
     built: list[object] = []
     for kind, _, spec in (line.partition(" ") for line in lines):

@@ -1,4 +1,4 @@
-"""A study's files, as `lossscope study run` takes it up again and trains the run that is left."""
+"""A study's files, as `lossscope study run` resumes it and trains the missing run."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ SHARE = 0.3  # of the cases of other kinds: each trains
 
 
 def make(folder: Path) -> None:
-    """Copy a finished study, and forget that one run is done."""
+    """Copy a finished study, and remove the status of a run."""
     copy_study(folder)
     min((folder / "study" / "runs").glob("*/status.json")).unlink()
 
 
 def read(folder: Path) -> object:
-    """Take it up, and do what is left of it."""
+    """Resume it, and train the missing run."""
     study = Study.open(folder / "study")
     study = Study.begin(study.path, study.grid)
-    left = [one.run for one in study.statuses() if one.status != "done"]
+    left = [entry.run for entry in study.statuses() if entry.status != "done"]
     for run in left:
         work(study.path, run.key)
-    return [(one.run, one.status, one.rsum) for one in study.statuses()]
+    return [(entry.run, entry.status, entry.rsum) for entry in study.statuses()]

@@ -1,4 +1,4 @@
-"""Scalars of TensorBoard, as the doctor reads them: what stands behind a damaged record is left out."""
+"""Scalars of TensorBoard, as the doctor reads them; it skips everything behind a damaged record."""
 
 from __future__ import annotations
 

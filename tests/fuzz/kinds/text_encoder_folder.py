@@ -24,5 +24,5 @@ def make(folder: Path) -> None:
 
 
 def read(folder: Path) -> object:
-    """Read the built-in passages with it, sweep and evaluate what it makes of them."""
+    """Encode the built-in passages with it, sweep and evaluate the vectors."""
     return everything_of(folder / "model", data="passages:train=16,val=4,test=4")

@@ -1,4 +1,4 @@
-"""A TorchScript archive, of which the tensors are read and no program."""
+"""A TorchScript archive; lossscope reads its tensors and runs no program."""
 
 from __future__ import annotations
 

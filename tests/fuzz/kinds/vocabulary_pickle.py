@@ -19,13 +19,13 @@ def make(folder: Path) -> None:
     home = types.ModuleType("vocab")
     kind = type("Vocabulary", (), {"__module__": "vocab"})
     home.__dict__["Vocabulary"] = kind
-    one, fields = kind(), vocabulary(30)
+    instance, fields = kind(), vocabulary(30)
     ids = fields["word2idx"]
     assert isinstance(ids, dict)
-    one.__dict__.update({**fields, "idx2word": {row: word for word, row in ids.items()}})
+    instance.__dict__.update({**fields, "idx2word": {row: word for word, row in ids.items()}})
     sys.modules["vocab"] = home
     try:
-        (folder / "words.pkl").write_bytes(pickle.dumps(one, protocol=2))
+        (folder / "words.pkl").write_bytes(pickle.dumps(instance, protocol=2))
     finally:
         del sys.modules["vocab"]
 

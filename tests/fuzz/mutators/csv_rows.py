@@ -41,11 +41,11 @@ def _doubled_column(rows: Rows, _row: int, column: int, _rng: Generator) -> Rows
     return [[*cells, *cells[column : column + 1]] for cells in rows]
 
 
-def _renamed(rows: Rows, _row: int, column: int, rng: Generator) -> Rows:
+def _rename(rows: Rows, _row: int, column: int, rng: Generator) -> Rows:
     return [[*rows[0][:column], draw_text(rng), *rows[0][column + 1 :]], *rows[1:]]
 
 
-def _swapped(rows: Rows, _row: int, column: int, _rng: Generator) -> Rows:
+def _swap(rows: Rows, _row: int, column: int, _rng: Generator) -> Rows:
     return [[*rows[0][column:], *rows[0][:column]], *rows[1:]]
 
 
@@ -63,6 +63,6 @@ def _only_header(rows: Rows, _row: int, _column: int, _rng: Generator) -> Rows:
 
 _ACTIONS: dict[str, Callable[[Rows, int, int, Generator], Rows]] = {
     "short row": _short, "long row": _long, "no column": _without_column, "column twice": _doubled_column,
-    "renamed": _renamed, "columns swapped": _swapped, "row twice": _doubled_row, "no row": _without_row,
+    "renamed": _rename, "columns swapped": _swap, "row twice": _doubled_row, "no row": _without_row,
     "only the header": _only_header,
 }  # fmt: skip

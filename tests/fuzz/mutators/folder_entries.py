@@ -1,4 +1,4 @@
-"""Remove, rename, double or swap the files of a folder, or put a folder, a link or a pipe in the place of one."""
+"""Remove, rename, double or swap the files of a folder, or replace a file by a folder, a link or a pipe."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ def mutate(path: Path, rng: Generator) -> str:
     files = sorted(file for file in path.rglob("*") if file.is_file() and file.name != "evil.py")
     if not files:
         raise Inapplicable("no files")
-    one, other = files[rng.integers(len(files))], files[rng.integers(len(files))]
+    file, other = files[rng.integers(len(files))], files[rng.integers(len(files))]
     action = _ACTIONS[rng.integers(len(_ACTIONS))]
-    _change(one, other, action)
-    return f"{action} {one.relative_to(path)}"
+    _change(file, other, action)
+    return f"{action} {file.relative_to(path)}"
 
 
-def _change(one: Path, other: Path, action: str) -> None:
+def _change(file: Path, other: Path, action: str) -> None:
     if action in ("remove", "folder", "loop", "dangling", "pipe"):
-        one.unlink()
+        file.unlink()
     if action == "rename":
-        one.rename(one.with_name(f"x{one.name}"))
+        file.rename(file.with_name(f"x{file.name}"))
     elif action == "double":
-        shutil.copy(one, one.with_name(f"{one.stem}2{one.suffix}"))
+        shutil.copy(file, file.with_name(f"{file.stem}2{file.suffix}"))
     elif action == "swap":
-        first, second = one.read_bytes(), other.read_bytes()
-        one.write_bytes(second)
+        first, second = file.read_bytes(), other.read_bytes()
+        file.write_bytes(second)
         other.write_bytes(first)
     elif action == "folder":
-        one.mkdir()
+        file.mkdir()
     elif action in ("loop", "dangling"):
-        one.symlink_to(one.name if action == "loop" else "nowhere")
+        file.symlink_to(file.name if action == "loop" else "nowhere")
     elif action == "pipe":
-        os.mkfifo(one)
+        os.mkfifo(file)
     elif action == "empty":
-        one.write_bytes(b"")
+        file.write_bytes(b"")
     elif action == "new":
-        one.with_name(f"new{one.suffix}").write_bytes(b"\xff\0new")
+        file.with_name(f"new{file.suffix}").write_bytes(b"\xff\0new")
     elif action == "bytes name":
-        os.rename(os.fsencode(one), os.fsencode(one.with_suffix("")) + b"\xff" + os.fsencode(one.suffix))
+        os.rename(os.fsencode(file), os.fsencode(file.with_suffix("")) + b"\xff" + os.fsencode(file.suffix))

@@ -30,12 +30,12 @@ def mutate(path: Path, rng: Generator) -> str:
 
 
 def _change(file: Any, name: str, action: str, rng: Generator) -> None:
-    own = np.array(file[name])
+    array = np.array(file[name])
     del file[name]
     if action == "rename":
-        file[f"{name}x"] = own
+        file[f"{name}x"] = array
     elif action == "replace":
-        file[name] = odd_array(own, rng)
+        file[name] = odd_array(array, rng)
     elif action == "group":
         file.create_group(name)
     elif action == "external":

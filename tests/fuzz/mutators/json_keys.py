@@ -11,7 +11,7 @@ from numpy.random import Generator
 from ..families import Inapplicable
 from ..odd_values import draw_json, draw_text
 from ..texts import read_text, write_text
-from ..trees import places_of
+from ..trees import slots_of
 
 
 def mutate(path: Path, rng: Generator) -> str:
@@ -20,10 +20,10 @@ def mutate(path: Path, rng: Generator) -> str:
         tree = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise Inapplicable("no JSON") from error
-    places = [place for place in places_of(tree) if isinstance(place[0], dict)]
-    if not places:
+    slots = [slot for slot in slots_of(tree) if isinstance(slot[0], dict)]
+    if not slots:
         raise Inapplicable("no keys")
-    container, key = places[rng.integers(len(places))]
+    container, key = slots[rng.integers(len(slots))]
     action = ("double", "odd name", "swap")[rng.integers(3)]
     if action == "swap":
         _swap(container, key, rng)
@@ -31,10 +31,10 @@ def mutate(path: Path, rng: Generator) -> str:
     else:
         value = container.pop(key)
         name = draw_text(rng) if action == "odd name" else key
-        own = f"{json.dumps(name)}: {json.dumps(value)}"
+        entry = f"{json.dumps(name)}: {json.dumps(value)}"
         container["@double@"] = 0
         other = f", {json.dumps(key)}: {draw_json(rng)}" if action == "double" else ""
-        text = json.dumps(tree, indent=1).replace('"@double@": 0', own + other)
+        text = json.dumps(tree, indent=1).replace('"@double@": 0', entry + other)
     write_text(path, text)
     return f"{action} {str(key)[:40]!r}"
 

@@ -16,8 +16,8 @@ def mutate(path: Path, rng: Generator) -> str:
     lines = read_text(path).splitlines()
     if not lines:
         raise Inapplicable("no lines")
-    place = int(rng.integers(len(lines)))
-    text, what = edited_text(lines[place], rng)
-    lines[place] = " ".join(text.splitlines())
+    index = int(rng.integers(len(lines)))
+    text, what = edited_text(lines[index], rng)
+    lines[index] = " ".join(text.splitlines())
     write_text(path, "\n".join(lines) + "\n")
-    return f"line {place + 1}: {what}"
+    return f"line {index + 1}: {what}"

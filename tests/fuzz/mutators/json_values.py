@@ -1,4 +1,4 @@
-"""Put another value at one place of a JSON file, remove it, or double it."""
+"""Replace, remove or double one value of a JSON file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def mutate(path: Path, rng: Generator) -> str:
 
 
 def edited_text(text: str, rng: Generator) -> tuple[str, str]:
-    """Return JSON text with one edit, and what it was; literals that no library writes are put in as text."""
+    """Return JSON text with one edit, and its description; literals that no library writes go in as text."""
     try:
         tree = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Make the header of a .npy file say another type, shape or order than its data have, or nothing readable."""
+"""Let the header of a .npy file state another type, shape or order than its data have, or nothing readable."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def changed_header(data: bytes, rng: Generator) -> tuple[bytes, str]:
     if data[:6] != b"\x93NUMPY" or len(data) < 10:
         raise Inapplicable("no .npy")
     length = struct.unpack("<H", data[8:10])[0]
-    own, body = data[10 : 10 + length].decode("latin1"), data[10 + length :]
+    stored, body = data[10 : 10 + length].decode("latin1"), data[10 + length :]
     choice = rng.random()
-    header = _with_field(own, "'descr': ", _TYPES, rng) if choice < 0.35 else _HEADERS[rng.integers(len(_HEADERS))]
+    header = _with_field(stored, "'descr': ", _TYPES, rng) if choice < 0.35 else _HEADERS[rng.integers(len(_HEADERS))]
     if 0.35 <= choice < 0.8:
-        header = _with_field(own, "'shape': ", _SHAPES, rng)
+        header = _with_field(stored, "'shape': ", _SHAPES, rng)
     encoded = header.encode("utf-8") + b"\n"
     stated = int(rng.choice([len(encoded), len(encoded), len(encoded), 65535])) % 65536
     return data[:8] + struct.pack("<H", stated) + encoded + body, header

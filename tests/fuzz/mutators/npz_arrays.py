@@ -18,15 +18,15 @@ from .npy_header import changed_header
 def mutate(path: Path, rng: Generator) -> str:
     """Write the archive anew and return what was changed."""
     members = read_members(path)
-    place = int(rng.integers(len(members)))
-    own = members[place]
+    index = int(rng.integers(len(members)))
+    member = members[index]
     if rng.random() < 0.4:
-        data, what = changed_header(own.data, rng)
+        data, what = changed_header(member.data, rng)
     else:
-        data, what = _other_array(own.data, rng)
-    members[place] = replace(own, data=data)
+        data, what = _other_array(member.data, rng)
+    members[index] = replace(member, data=data)
     write_members(path, members)
-    return f"{own.name}: {what[:80]}"
+    return f"{member.name}: {what[:80]}"
 
 
 def _other_array(data: bytes, rng: Generator) -> tuple[bytes, str]:

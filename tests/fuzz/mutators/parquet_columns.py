@@ -41,7 +41,7 @@ def _with_value(table: Any, column: str, rng: Generator) -> Any:
 
 
 def _foreign_texts(rows: int) -> Any:
-    """Texts whose bytes are no UTF-8, in a column that says it is of texts."""
+    """Return texts whose bytes are no UTF-8, in a column of texts."""
     raw = pa.array([b"\xff\xfe"] * rows, pa.binary())
     return pd.array(pa.StringArray.from_buffers(rows, *raw.buffers()[1:]), dtype=pd.ArrowDtype(pa.string()))
 

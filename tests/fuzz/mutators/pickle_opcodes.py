@@ -10,7 +10,7 @@ from ..pickles import with_odd_opcodes
 
 
 def mutate(path: Path, rng: Generator) -> str:
-    """Write the pickle anew and return what is in it."""
+    """Write the pickle anew and return its odd opcodes."""
     data, what = with_odd_opcodes(path.read_bytes(), rng)
     path.write_bytes(data)
     return what

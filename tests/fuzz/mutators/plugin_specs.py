@@ -1,4 +1,4 @@
-"""Let a text of a JSON or TOML file name a Python file that lies beside it: nobody may import it."""
+"""Let a text of a JSON or TOML file name a Python file beside it, which nobody may import."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VALUE = re.compile(r'(?<=[:=\[,] )"(?:[^"\\\n]|\\.)*"(?!\s*[:=])|(?<=\[)"(?:[^"
 
 
 def mutate(path: Path, rng: Generator) -> str:
-    """Write the name in the place of one text, and return which."""
+    """Replace one text by the name, and return which text."""
     match = draw_match(_VALUE, read_text(path), rng)
     write_text(path, with_group(match, 0, f'"{PLUGIN}"'))
     return f"{match[0][:60]} is {PLUGIN}"

@@ -23,11 +23,11 @@ def mutate(path: Path, rng: Generator) -> str:
         raise Inapplicable("no tensors")
     name = sorted(tensors)[rng.integers(len(tensors))]
     action = ("remove", "rename", "double", "replace", "replace", "replace")[rng.integers(6)]
-    own = tensors[name] if action == "double" else tensors.pop(name)
+    tensor = tensors[name] if action == "double" else tensors.pop(name)
     if action in ("rename", "double"):
-        tensors[draw_text(rng).encode("utf-8", "replace").decode()[:1000]] = own.clone()
+        tensors[draw_text(rng).encode("utf-8", "replace").decode()[:1000]] = tensor.clone()
     if action == "replace":
-        tensors[name] = _plain(odd_tensor(own, rng))
+        tensors[name] = _plain(odd_tensor(tensor, rng))
     safetensors.torch.save_file(tensors, path)
     return f"{action} {name}"
 

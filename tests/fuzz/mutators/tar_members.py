@@ -17,8 +17,8 @@ _ACTIONS = ("remove", "rename", "double", "empty", "symlink", "hardlink", "devic
 def mutate(path: Path, rng: Generator) -> str:
     """Write the archive anew and return how."""
     members = _read(path)
-    place, action = int(rng.integers(len(members))), _ACTIONS[rng.integers(len(_ACTIONS))]
-    info, data = members[place]
+    index, action = int(rng.integers(len(members))), _ACTIONS[rng.integers(len(_ACTIONS))]
+    info, data = members[index]
     other = members[rng.integers(len(members))][1]
     if action == "rename":
         info.name = str(_NAMES[rng.integers(len(_NAMES))])
@@ -27,7 +27,7 @@ def mutate(path: Path, rng: Generator) -> str:
         info.linkname, data = "../../../etc/passwd", b""
     changed = {"remove": [], "double": [(info, data)] * 2, "empty": [(info, b"")], "swap": [(info, other)],
                "data": [(info, rng.bytes(len(data)))]}.get(action, [(info, data)])  # fmt: skip
-    _write(path, [*members[:place], *changed, *members[place + 1 :]], packed=action == "gzip")
+    _write(path, [*members[:index], *changed, *members[index + 1 :]], packed=action == "gzip")
     if action == "size":
         whole = bytearray(path.read_bytes())
         whole[124:136] = b"77777777777\0"

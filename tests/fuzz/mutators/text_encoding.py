@@ -30,6 +30,6 @@ def mutate(path: Path, rng: Generator) -> str:
         path.write_bytes(text.encode(codec))
         return codec
     data, strange = path.read_bytes(), _STRANGE[rng.integers(len(_STRANGE))]
-    place = int(rng.integers(len(data) + 1))
-    path.write_bytes(data[:place] + strange + data[place:])
-    return f"{strange!r} at {place}"
+    start = int(rng.integers(len(data) + 1))
+    path.write_bytes(data[:start] + strange + data[start:])
+    return f"{strange!r} at {start}"

@@ -1,4 +1,4 @@
-"""Remove, double, move, join or blow up lines of a text, or put an odd text in the place of a word."""
+"""Remove, double, move, join or blow up lines of a text, or replace a word by an odd text."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def mutate(path: Path, rng: Generator) -> str:
     lines = read_text(path).splitlines(keepends=True)
     if not lines:
         raise Inapplicable("no lines")
-    place, action = int(rng.integers(len(lines))), _ACTIONS[rng.integers(len(_ACTIONS))]
-    own = lines[place]
+    index, action = int(rng.integers(len(lines))), _ACTIONS[rng.integers(len(_ACTIONS))]
+    line = lines[index]
     replaced = {
-        "remove": [], "double": [own, own], "move": [], "join": [own.rstrip("\n")],
-        "blow up": [own.rstrip("\n") * 10_000 + "\n"], "word": [_with_odd_word(own, rng)], "only": [own],
+        "remove": [], "double": [line, line], "move": [], "join": [line.rstrip("\n")],
+        "blow up": [line.rstrip("\n") * 10_000 + "\n"], "word": [_with_odd_word(line, rng)], "only": [line],
     }[action]  # fmt: skip
-    rest = [] if action == "only" else [*lines[:place], *replaced, *lines[place + 1 :]]
-    rest = replaced if action == "only" else [*rest, own] if action == "move" else rest
+    rest = [] if action == "only" else [*lines[:index], *replaced, *lines[index + 1 :]]
+    rest = replaced if action == "only" else [*rest, line] if action == "move" else rest
     write_text(path, "".join(rest))
-    return f"{action} line {place + 1} of {len(lines)}"
+    return f"{action} line {index + 1} of {len(lines)}"
 
 
 def _with_odd_word(line: str, rng: Generator) -> str:

@@ -1,4 +1,4 @@
-"""Remove, rename or double keys and tables of a TOML file, or add one that is nobody's."""
+"""Remove, rename or double keys and tables of a TOML file, or add an unknown key."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _ACTIONS = ("remove", "rename", "double", "other table", "new key", "array table
 def mutate(path: Path, rng: Generator) -> str:
     """Edit the keys and return how."""
     lines = read_text(path).splitlines()
-    places = [place for place, line in enumerate(lines) if line.strip() and not line.startswith("#")]
-    if not places:
+    indices = [number for number, line in enumerate(lines) if line.strip() and not line.startswith("#")]
+    if not indices:
         raise Inapplicable("no keys")
-    place, action = places[rng.integers(len(places))], _ACTIONS[rng.integers(len(_ACTIONS))]
-    own, name = lines[place], json.dumps(draw_text(rng)[:1000])
-    key, _, value = own.partition("=")
+    index, action = indices[rng.integers(len(indices))], _ACTIONS[rng.integers(len(_ACTIONS))]
+    line, name = lines[index], json.dumps(draw_text(rng)[:1000])
+    key, _, value = line.partition("=")
     replaced = {
-        "remove": [], "rename": [f"{name} = {value}" if value else f"[{name}]"], "double": [own, own],
-        "other table": [f"[{name}]", own], "new key": [own, f"{name} = {draw_toml(rng)}"],
-        "array table": [own, f"[[{key.strip().strip('[]')}]]"], "deep key": [own, "a." * 3000 + "b = 1"],
+        "remove": [], "rename": [f"{name} = {value}" if value else f"[{name}]"], "double": [line, line],
+        "other table": [f"[{name}]", line], "new key": [line, f"{name} = {draw_toml(rng)}"],
+        "array table": [line, f"[[{key.strip().strip('[]')}]]"], "deep key": [line, "a." * 3000 + "b = 1"],
     }[action]  # fmt: skip
-    text = "\n".join([*lines[:place], *replaced, *lines[place + 1 :]]) + "\n"
+    text = "\n".join([*lines[:index], *replaced, *lines[index + 1 :]]) + "\n"
     write_text(path, text)
-    return f"{action} {own[:40]!r}"
+    return f"{action} {line[:40]!r}"

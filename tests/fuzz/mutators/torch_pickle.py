@@ -1,4 +1,4 @@
-"""Damage the pickle inside a torch archive, under a checksum that is right: odd opcodes, or bytes changed."""
+"""Damage the pickle inside a torch archive, under a correct checksum: odd opcodes, or changed bytes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ..zips import read_members, write_members
 def mutate(path: Path, rng: Generator) -> str:
     """Write the archive anew and return what was changed."""
     members = read_members(path)
-    places = [place for place, member in enumerate(members) if member.name.endswith(".pkl")]
-    if not places:
+    indices = [number for number, member in enumerate(members) if member.name.endswith(".pkl")]
+    if not indices:
         raise Inapplicable("no pickle")
-    place = places[rng.integers(len(places))]
-    own = members[place].data
+    index = indices[rng.integers(len(indices))]
+    stored = members[index].data
     if rng.random() < 0.5:
-        data, what = with_odd_opcodes(own, rng)
+        data, what = with_odd_opcodes(stored, rng)
     else:
-        at = int(rng.integers(len(own)))
-        data, what = own[:at] + rng.bytes(1) + own[at + 1 :], f"byte {at} of {len(own)}"
-    members[place] = replace(members[place], data=data)
+        at = int(rng.integers(len(stored)))
+        data, what = stored[:at] + rng.bytes(1) + stored[at + 1 :], f"byte {at} of {len(stored)}"
+    members[index] = replace(members[index], data=data)
     write_members(path, members)
     return what

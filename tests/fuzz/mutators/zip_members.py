@@ -30,34 +30,35 @@ _ACTIONS = (
 def mutate(path: Path, rng: Generator) -> str:
     """Change the archive and return how."""
     members = read_members(path)
-    place, action = int(rng.integers(len(members))), _ACTIONS[rng.integers(len(_ACTIONS))]
+    index, action = int(rng.integers(len(members))), _ACTIONS[rng.integers(len(_ACTIONS))]
     if action == "directory":
         return _change_directory(path, rng)
-    own = members[place]
-    write_members(path, [*members[:place], *_changed(own, members, action, rng), *members[place + 1 :]])
+    member = members[index]
+    write_members(path, [*members[:index], *_change(member, members, action, rng), *members[index + 1 :]])
     if action == "comment":
         path.write_bytes(path.read_bytes() + b"behind the archive")
-    return f"{action} {own.name}"
+    return f"{action} {member.name}"
 
 
-def _changed(own: Member, members: list[Member], action: str, rng: Generator) -> list[Member]:
+def _change(member: Member, members: list[Member], action: str, rng: Generator) -> list[Member]:
     other = members[rng.integers(len(members))]
     return {
-        "remove": [], "rename": [replace(own, name=str(_NAMES[rng.integers(len(_NAMES))]))], "double": [own, own],
-        "double other": [own, replace(other, name=own.name)],
-        "compress": [replace(own, method=int(_METHODS[rng.integers(len(_METHODS))]))],
-        "empty": [replace(own, data=b"")],
-        "bomb": [replace(own, data=own.data + bytes(30_000_000), method=zipfile.ZIP_DEFLATED)],
-        "swap": [replace(own, data=other.data)], "data": [replace(own, data=_flipped(own.data, rng))], "comment": [own],
+        "remove": [], "rename": [replace(member, name=str(_NAMES[rng.integers(len(_NAMES))]))],
+        "double": [member, member], "double other": [member, replace(other, name=member.name)],
+        "compress": [replace(member, method=int(_METHODS[rng.integers(len(_METHODS))]))],
+        "empty": [replace(member, data=b"")],
+        "bomb": [replace(member, data=member.data + bytes(30_000_000), method=zipfile.ZIP_DEFLATED)],
+        "swap": [replace(member, data=other.data)], "data": [replace(member, data=_flip_bit(member.data, rng))],
+        "comment": [member],
     }[action]  # fmt: skip
 
 
-def _flipped(data: bytes, rng: Generator) -> bytes:
-    """Other data under a checksum that is right."""
+def _flip_bit(data: bytes, rng: Generator) -> bytes:
+    """Return data with one flipped bit, under a correct checksum."""
     if not data:
         return b"\0"
-    place = int(rng.integers(len(data)))
-    return data[:place] + bytes([data[place] ^ (1 << int(rng.integers(8)))]) + data[place + 1 :]
+    index = int(rng.integers(len(data)))
+    return data[:index] + bytes([data[index] ^ (1 << int(rng.integers(8)))]) + data[index + 1 :]
 
 
 def _change_directory(path: Path, rng: Generator) -> str:

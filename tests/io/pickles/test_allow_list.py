@@ -1,4 +1,4 @@
-"""The tables of what a pickle may name hold stand-ins only, and no name by which code could be reached."""
+"""Do the tables of names that a pickle may use hold stand-ins only, and no name that reaches code?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.each import each
 
 
 class Words:
-    """What a pickled vocabulary becomes."""
+    """The stand-in that a pickled vocabulary becomes."""
 
 
 TABLES = {

@@ -1,4 +1,4 @@
-"""The reader of legacy torch files: what it returns, and crafted files that try to reach past plain data."""
+"""Does the reader of legacy torch files return their data, and refuse crafted files that try to run code?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def text(content: str) -> bytes:
 
 
 def legacy(path: Path, body: bytes, keys: list[str] | None = None, raw: bytes = b"") -> Path:
-    """Write a file of torch's first container whose main pickle is given by hand, without its protocol mark."""
+    """Write a file of torch's first container with a main pickle by hand, without its protocol mark."""
     first = [pickle.dumps(part, 2) for part in (MAGIC, PROTOCOL, SYSTEM)]
     path.write_bytes(b"".join(first) + b"\x80\x02" + body + pickle.dumps(keys or [], 2) + raw)
     return path

@@ -1,4 +1,4 @@
-"""Is every opcode of a pickle followed, and what never ends, or ends the interpreter, refused before it is built?"""
+"""Is every opcode of a pickle followed, and anything endless or fatal refused before it is built?"""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ARGUMENTS = (
 
 @each("opcode", pickletools.opcodes)
 def test_every_opcode_is_followed_as_the_unpickler_does(opcode: pickletools.OpcodeInfo) -> None:
-    """Whatever an opcode is given, what the unpickler builds has been followed to its end, and nothing else escapes."""
+    """For any argument of an opcode, the check follows what the unpickler builds, and raises no other exception."""
     built = 0
     for prefix in PREFIXES:
         for argument in ARGUMENTS:
@@ -49,7 +49,7 @@ def test_every_opcode_is_followed_as_the_unpickler_does(opcode: pickletools.Opco
             except (InputError, pickle.UnpicklingError):
                 end = None
             if end is None and opcode.name in ("PUT", "LONG_BINPUT"):
-                continue  # the unpickler would take the memory
+                continue  # the unpickler would allocate the memory
             try:
                 pickle.Unpickler.load(_plain(content))
             except Exception:
@@ -62,7 +62,7 @@ def test_every_opcode_is_followed_as_the_unpickler_does(opcode: pickletools.Opco
 NEVER_BUILT = (
     "MARK", "NEXT_BUFFER", "READONLY_BUFFER", "EXT1", "EXT2", "EXT4", "NEWOBJ", "NEWOBJ_EX", "PERSID", "BINPERSID",
 )  # fmt: skip
-"""Opcodes that need a buffer, a class or a reference, which no pickle has here; and a mark, which is never a value."""
+"""Opcodes that need a buffer, a class or a reference, which no pickle here has; and a mark, which is no value."""
 
 
 def _plain(content: bytes) -> RestrictedUnpickler:
@@ -93,7 +93,7 @@ def doubled_lists(levels: int) -> bytes:
 
 
 def late_lists(levels: int) -> bytes:
-    """Lists that are filled after they were put into others, so that their sizes are known at the end only."""
+    """Return opcodes of lists that are filled after they are put into others: only the end shows their sizes."""
     made = b"".join(b"]q" + bytes([k]) for k in range(levels + 1))
     filled = b"".join(b"h%c(h%ch%ce0" % (k, k + 1, k + 1) for k in range(levels))
     return HEAD + made + filled + b"h\x00."
@@ -122,7 +122,7 @@ def test_bombs_are_refused_at_once(bomb: bytes, tmp_path: Path) -> None:
     begin = time.process_time()
     with pytest.raises(InputError, match=r"a\.p must"):
         read_pickle(tmp_path / "a.p")
-    assert time.process_time() - begin < 2  # the processor's: others may use it, too
+    assert time.process_time() - begin < 2  # of the processor: other programs may use it too
 
 
 @each("bomb", [nested_tuples(400_000), doubled_tuples(60)])
@@ -133,6 +133,6 @@ def test_torch_files_with_bombs_are_refused(bomb: bytes, tmp_path: Path) -> None
 
 
 def test_a_name_of_many_letters_is_refused_before_torch_searches_it() -> None:
-    """torch looked for it in its own message with a pattern that takes minutes."""
+    """torch searched the name for its message with a pattern that takes minutes."""
     with pytest.raises(InputError, match="names a global of"):
         require_buildable(b"\x80\x02ctor" + b"]" * 5000 + b"\nx\n.")

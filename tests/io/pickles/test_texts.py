@@ -1,4 +1,4 @@
-"""Which texts of a torch file are seen without building anything, also when it is damaged?"""
+"""Does lossscope see the texts of a torch file without building anything, also in a damaged file?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TorchScript archives: their tensors are read by name, their program is not, and damaged ones are refused."""
+"""Are tensors of TorchScript archives read by name, programs not run, and damaged archives refused?"""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def archive(tmp_path: Path) -> Path:
 
 
 def rewrite(path: Path, **contents: bytes) -> Path:
-    """Write the archive again with other contents of some parts, by the last part of their name."""
+    """Write the archive again with new contents of parts, by the last part of their name."""
     out = path.with_name("other.pt")
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(out, "w") as new:
         for name in old.namelist():
@@ -210,7 +210,7 @@ def test_an_archive_without_a_pickle_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
-    """It waited for a writer."""
+    """The reader waited for a writer."""
     os.mkfifo(tmp_path / "model_best.pth.tar")
     assert not is_torchscript(tmp_path / "model_best.pth.tar")
     for read in (read_torchscript, read_container):

@@ -1,4 +1,4 @@
-"""What the restricted reader accepts: containers and arrays of all protocols. What it refuses: all else, never run."""
+"""Does the restricted reader accept containers and arrays of all protocols, and refuse all else without a run?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLAIN: dict[str, Any] = {
 
 
 class Evil:
-    """Runs a command when an ordinary reader opens it."""
+    """An object that runs a command when an ordinary reader opens it."""
 
     def __init__(self, function: Any, *arguments: Any) -> None:
         self.mode = (function, arguments)

@@ -1,4 +1,4 @@
-"""Which softmax a loss is: sound ones pass at any temperature, and each mistake is named, whoever writes it."""
+"""Does the check recognise a loss's softmax at any temperature, and name each mistake?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks: each planted fault fails the one check that is for it, and correct objectives pass."""
+"""Does each planted fault fail the check meant for it, and do correct objectives pass?"""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ def _planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def failed(verdicts: Iterable[Verdict]) -> dict[str, str]:
-    """Return name -> evidence of the failed verdicts, the first one of each name."""
+    """Return name -> evidence of the failed verdicts, the first of each name."""
     failures: dict[str, str] = {}
     for verdict in verdicts:
         if verdict.outcome == "fail":

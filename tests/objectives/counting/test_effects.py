@@ -1,4 +1,4 @@
-"""What a candidate does to the counts of a query, as its rule states it, against leaving the candidate out."""
+"""Is a candidate's effect on the counts of a query, by its rule, that of leaving the candidate out?"""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_effects_on_sums_of_a_softmax_and_of_a_smooth_rank_are_exact(spec: str, 
 
 @each("spec", SOFT)
 def test_effects_on_what_is_above_eps_are_right_on_average(spec: str) -> None:
-    """Which weights cross eps is known from their number near it alone."""
+    """The rule knows the weights that cross eps only by their number near eps."""
     objective, whole = build("objectives", spec), rows(1, queries=600, candidates=60)
     stated, measured = effects(objective, whole, 0.01), left_out(objective, whole, 0.01)
     for name in ("above", "mass_above"):
@@ -122,9 +122,9 @@ def test_effects_of_float32_similarities_are_those_of_float64(spec: str) -> None
     objective, whole = build("objectives", spec), rows(4, queries=400, candidates=32)
     single = WholeRows.from_rows(whole.S.float(), whole.mask)
     double = WholeRows.from_rows(single.S.double(), whole.mask)
-    exact, stated = (effects(objective, one, 0.01) for one in (double, single))
+    exact, stated = (effects(objective, entries, 0.01) for entries in (double, single))
     for name in ("positive", "mass_below", "n_eff"):
-        one, other = getattr(exact, name).double(), getattr(stated, name).double()
-        known = ~one.isnan()
-        assert torch.equal(known, ~other.isnan())
-        assert float((one - other)[known].square().sum()) <= 1e-4 * float(one[known].square().sum()), name
+        expected, actual = getattr(exact, name).double(), getattr(stated, name).double()
+        known = ~expected.isnan()
+        assert torch.equal(known, ~actual.isnan())
+        assert float((expected - actual)[known].square().sum()) <= 1e-4 * float(expected[known].square().sum()), name

@@ -1,4 +1,4 @@
-"""Entries found by the maxima of blocks are those that comparing the whole tile finds, and so are all counts."""
+"""Do the maxima of blocks find the entries and counts that comparing the whole tile finds?"""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ PROBES = [build("probes", spec) for spec in ("cocos:eps=0.01", "cocos:eps=0.2", 
 
 
 def tile_of(rows: int, columns: int, seed: int) -> Tensor:
-    """Similarities of few different values, so that many equal a bound, and some that are no negatives."""
+    """Return similarities of few values, so that many equal a bound; a part are no negatives."""
     generator = torch.Generator().manual_seed(seed)
     tile = torch.randint(-8, 9, (rows, columns), generator=generator) / 8
     return tile.masked_fill(torch.rand(rows, columns, generator=generator) < 0.1, -torch.inf)
 
 
 def bounds_of(tile: Tensor, dim: int, seed: int) -> Tensor:
-    """Bounds high enough that few entries reach them; one of them infinite."""
+    """Return bounds that few entries reach; one bound is infinite."""
     generator = torch.Generator().manual_seed(seed)
     bound = tile.amax(dim).clamp(min=0.0) + torch.randint(0, 3, tile.shape[1 - dim : 2 - dim], generator=generator) / 8
     bound[0] = torch.inf
@@ -51,7 +51,7 @@ def test_the_entries_are_those_of_a_comparison_of_the_whole_tile(dim: int, rows:
     bound = bounds_of(tile, dim, seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(large_entries, "_SHARE", 0)  # never too many
-        entries = found(tile, bound, dim, EntrySearch())
+        entries = find_entries(tile, bound, dim, EntrySearch())
     assert entries is not None
     expected = LargeEntries.where(tile >= bound.unsqueeze(dim), tile, dim)
     assert sorted_entries(entries) == sorted_entries(expected)
@@ -60,7 +60,7 @@ def test_the_entries_are_those_of_a_comparison_of_the_whole_tile(dim: int, rows:
     )
 
 
-def found(tile: Tensor, bound: Tensor, dim: int, search: EntrySearch) -> LargeEntries | None:
+def find_entries(tile: Tensor, bound: Tensor, dim: int, search: EntrySearch) -> LargeEntries | None:
     return None if search.is_paused() else search.at_least(tile, block_of(tile, dim).tile.block_maxima, bound, dim)
 
 
@@ -76,7 +76,7 @@ def test_nan_hides_no_entry_of_its_block() -> None:
     tile = torch.zeros(16, 64)
     tile[3, 5], tile[4, 5] = torch.nan, 2.0
     for dim in (0, 1):
-        entries = found(tile, torch.ones(tile.shape[1 - dim]), dim, EntrySearch())
+        entries = find_entries(tile, torch.ones(tile.shape[1 - dim]), dim, EntrySearch())
         assert entries is not None and entries.values.tolist() == [2.0]
 
 
@@ -85,7 +85,7 @@ def test_a_tile_with_too_many_entries_pauses_the_search_for_ever_longer() -> Non
     bound, searched = torch.full((16,), 0.5), []
     for tile in [full] * 12 + [empty] * 40:
         before = search.is_paused
-        searched.append(found(tile, bound, 1, search) is not None)
+        searched.append(find_entries(tile, bound, 1, search) is not None)
         assert search.is_paused == before
     assert not any(searched[:12])
     first = searched.index(True)
@@ -94,7 +94,7 @@ def test_a_tile_with_too_many_entries_pauses_the_search_for_ever_longer() -> Non
 
 def test_maxima_of_columns_are_exact_from_blocks() -> None:
     buffers = Buffers()
-    for seed in (0, 1):  # nothing of an earlier tile is left
+    for seed in (0, 1):  # entries of an earlier tile are gone
         tile = tile_of(37, 41, seed)
         both = Tile(tile, slice(0, 37), slice(0, 41), buffers).both
         assert [torch.equal(block.max(), tile.amax(block.dim)) for block in both] == [True, True]
@@ -108,11 +108,11 @@ def test_sums_of_squares(dim: int) -> None:
 
 
 def clustered_source(n: int, per_cluster: int) -> SplitEmbeddings:
-    """Vectors of clusters, so that every query has near candidates, in no order."""
+    """Return vectors in clusters, in random order, so that every query has near candidates."""
     generator = torch.Generator().manual_seed(0)
     centres = torch.randn(-(-n // per_cluster), 24, generator=generator)
-    own = torch.randperm(n, generator=generator) // per_cluster
-    v, t = (centres[own] + 0.4 * torch.randn(n, 24, generator=generator) for _ in range(2))
+    cluster = torch.randperm(n, generator=generator) // per_cluster
+    v, t = (centres[cluster] + 0.4 * torch.randn(n, 24, generator=generator) for _ in range(2))
     v, t = (torch.nn.functional.normalize(x, dim=1) for x in (v, t))
     ids = [str(i) for i in range(n)]
     return SplitEmbeddings("clusters", v, t, None, np.arange(n), ids, ids, "f" * 64)
@@ -140,6 +140,6 @@ def test_a_pass_gives_the_same_bits_whether_or_not_blocks_are_searched(
             assert torch.equal(getattr(a.extremes, name), getattr(b.extremes, name)), name
         for objective in OBJECTIVES:
             for eps in (0.01, 0.2):
-                one, other = (rows.counts(objective, eps, "corrected") for rows in (a, b))
+                first, second = (rows.counts(objective, eps, "corrected") for rows in (a, b))
                 for name in ("above", "mass_above", "mass_below", "positive", "n_eff"):
-                    assert torch.equal(getattr(one, name).nan_to_num(9), getattr(other, name).nan_to_num(9)), name
+                    assert torch.equal(getattr(first, name).nan_to_num(9), getattr(second, name).nan_to_num(9)), name

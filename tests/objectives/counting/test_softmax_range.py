@@ -1,4 +1,4 @@
-"""What floats cannot hold is refused: a count of 0 where the softmax of a negative is 1 was the alternative."""
+"""Is a softmax beyond the range of floats refused? Its counts would be 0 where a negative has probability 1."""
 
 from __future__ import annotations
 

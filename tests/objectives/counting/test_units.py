@@ -1,4 +1,4 @@
-"""Units of counted weights: the paper's own, shares of the saturated weight, and dL/ds, for every objective."""
+"""Are counts right in every unit of weights: the paper's, shares of the saturated weight, and dL/ds?"""
 
 from __future__ import annotations
 
@@ -105,13 +105,13 @@ def test_both_directions_at_once_are_one_row_of_their_mean_weights(embedded: Spl
     rows = summary(embedded, f"{losses}:symmetric", f"{losses}:added", "ntxent:tau=0.07")
     for name in (":symmetric", ":added"):
         assert set(rows.loc[rows["objective"].str.contains(name), "direction"]) == {"both"}
-        one = values(rows, name, "both")
+        actual = values(rows, name, "both")
         mean = {
             key: (values(rows, "ntxent", "i2t")[key] + values(rows, "ntxent", "t2i")[key]) / 2
             for key in ("W_neg", "W_low", "W_pos")
         }
-        assert one["W_neg"] + one["W_low"] == pytest.approx(mean["W_neg"] + mean["W_low"], rel=1e-5)
-        assert one["W_pos"] == pytest.approx(mean["W_pos"], rel=1e-5)
+        assert actual["W_neg"] + actual["W_low"] == pytest.approx(mean["W_neg"] + mean["W_low"], rel=1e-5)
+        assert actual["W_pos"] == pytest.approx(mean["W_pos"], rel=1e-5)
 
 
 def test_units_are_named_in_every_row(embedded: SplitEmbeddings, losses: str) -> None:
@@ -160,7 +160,7 @@ def test_a_unit_is_resolved_once() -> None:
 
 @each("unit", ["paper", "relative", "cosine"])
 def test_no_weight_of_a_softmax_exceeds_its_bound_which_is_reached(unit: WeightUnit) -> None:
-    """It is what `cocos` warns of an eps by."""
+    """`cocos` warns of an eps by this bound."""
     bounded = [spec for spec in names("objectives") if largest_weight(build("objectives", spec), unit) is not None]
     assert {"ntxent", "infonce", "npair", "vlc", "dcl", "unified"} <= {*bounded}
     mask = pair_mask(torch.arange(8))

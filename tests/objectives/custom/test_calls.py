@@ -1,4 +1,4 @@
-"""How a loss is called: trial batches of a size it runs on, copies, float32 constants, and signatures of every kind."""
+"""Are losses called rightly: trial batches of a size they run on, copies, float32 constants, any signature?"""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_what_is_known_of_a_loss_without_a_call_is_known_where_every_call_of_it_
 
 
 def test_an_option_of_a_loss_that_is_called_like_a_trait_is_no_trait() -> None:
-    """A parameter `square` or `reduction` of a class took the place of what was known and measured of the loss."""
+    """A parameter `square` or `reduction` of a class replaced the measured traits of the loss."""
 
     class Own(nn.Module):
         def __init__(self, square: bool = False, reduction: str = "sum") -> None:
@@ -127,7 +127,7 @@ def test_a_loss_is_checked_on_batches_that_it_runs_on(tmp_path: Path) -> None:
         "    others = S.masked_fill(torch.eye(len(S), dtype=torch.bool), -1)\n"
         "    return (0.2 + others.topk(k, dim=1).values - S.diag()[:, None]).relu().sum()\n"
     )
-    assert "fail" not in {one.outcome for one in check(f"{file}:top", processes=2)}
+    assert "fail" not in {verdict.outcome for verdict in check(f"{file}:top", processes=2)}
     with pytest.raises(
         InputError, match=r"must run on batches of 8 pairs to be checked; .* It runs on 16 pairs: check"
     ):
@@ -139,13 +139,13 @@ def identity_in_float32(S: Tensor) -> Tensor:
 
 
 def weights_in_float32(S: Tensor) -> Tensor:
-    own = torch.zeros(len(S), len(S), dtype=torch.float32)
-    own[torch.arange(len(S)), torch.arange(len(S))] = torch.ones(len(S), dtype=torch.float64)
-    return softmax(own @ S)
+    identity = torch.zeros(len(S), len(S), dtype=torch.float32)
+    identity[torch.arange(len(S)), torch.arange(len(S))] = torch.ones(len(S), dtype=torch.float64)
+    return softmax(identity @ S)
 
 
 class LayerOutside:
-    """A callable that owns a float32 layer, which is no parameter of the loss as it is no module."""
+    """A callable with a float32 layer; it is no module, so the layer is no parameter of the loss."""
 
     def __init__(self) -> None:
         self.layer = nn.Linear(1, 1, bias=False)
@@ -208,17 +208,17 @@ def scripted(S: Tensor) -> Tensor:
 
 
 class Traceable(nn.Module):
-    """A module whose batch size stays open in a trace, which `len(S)` would fix."""
+    """A module whose batch size stays open in a trace; `len(S)` would fix it."""
 
     def forward(self, S: Tensor) -> Tensor:
         return scripted(S)
 
 
-def traced(loss: Loss) -> Loss:
+def trace(loss: Loss) -> Loss:
     return torch.jit.trace(loss, S)  # type: ignore[no-untyped-call, no-any-return]
 
 
-def compiled(kind: str) -> Loss:
+def compile_loss(kind: str) -> Loss:
     with warnings.catch_warnings(action="ignore"):  # torch.jit is deprecated, and still in use
         if kind == "compile":
             return torch.compile(Softmax())
@@ -226,22 +226,22 @@ def compiled(kind: str) -> Loss:
             return torch.compile(softmax)
         if kind == "script":
             return torch.jit.script(scripted)
-        return traced(Traceable() if kind == "traced module" else scripted)
+        return trace(Traceable() if kind == "traced module" else scripted)
 
 
 FORMS: dict[str, Callable[[], Loss]] = {
     "partial": lambda: partial(softmax, tau=0.1),
     "partial by position": lambda: partial(tau_first, 0.1),
     "partial of a module": lambda: partial(Softmax()),
-    "compiled module": lambda: compiled("compile"),
-    "compiled function": lambda: compiled("compiled function"),
+    "compiled module": lambda: compile_loss("compile"),
+    "compiled function": lambda: compile_loss("compiled function"),
     "unhashable object": Unhashable,
     "method of a module": lambda: Softmax().forward,
     "S=None": lambda: optional_s,
     "lambda": lambda: lambda S: softmax(S),
-    "script": lambda: compiled("script"),
-    "trace": lambda: compiled("trace"),
-    "traced module": lambda: compiled("traced module"),
+    "script": lambda: compile_loss("script"),
+    "trace": lambda: compile_loss("trace"),
+    "traced module": lambda: compile_loss("traced module"),
 }
 
 
@@ -254,7 +254,7 @@ def test_every_way_of_writing_a_loss_gives_its_weights(form: str) -> None:
 
 def test_an_error_inside_a_trace_is_one_line() -> None:
     with warnings.catch_warnings(action="ignore"):
-        fixed = traced(Softmax())
+        fixed = trace(Softmax())
     with pytest.raises(InputError, match=r"raised RuntimeError: Expected input batch_size \(6\) to match") as raised:
         weights(fixed)
     assert "\n" not in str(raised.value)
@@ -263,7 +263,7 @@ def test_an_error_inside_a_trace_is_one_line() -> None:
 def test_names_and_options_are_those_of_the_function_inside_a_partial() -> None:
     objective: Any = as_objective(partial(softmax, tau=0.2))
     assert (name_of_loss(partial(softmax)), objective.tau) == ("softmax", 0.2)
-    assert type(as_objective(compiled("compile"))).__name__ == "Softmax"
+    assert type(as_objective(compile_loss("compile"))).__name__ == "Softmax"
     softmax_sum = partial(softmax)
     softmax_sum.lossscope_reduction = "sum"  # type: ignore[attr-defined]
     assert as_objective(softmax_sum).traits.reduction == "sum"
@@ -352,7 +352,7 @@ def test_a_queue_is_refused_and_stays_as_it_was() -> None:
 
 
 class Counting:
-    """A plain object that keeps what it is given, without using it."""
+    """A plain object that keeps its arguments without using them."""
 
     def __init__(self) -> None:
         self.seen: list[Tensor] = []

@@ -1,4 +1,4 @@
-"""The user's own loss: every form of NT-Xent equals ntxent, whatever its input, its average and its library."""
+"""Does every form of NT-Xent that a user writes equal ntxent, whatever its input, average and library?"""
 
 from __future__ import annotations
 
@@ -273,13 +273,13 @@ def test_training_with_it_is_training_with_the_objective(losses: Path, tmp_path:
         data="scenes:train=30,val=10,test=10,size=16", encoder="vsepp:dim=16,words=8,width=4", epochs=1, batch_size=32
     )
     runs = [
-        train(replace(tiny, objective=spec), tmp_path / str(place))
-        for place, spec in enumerate((f"{losses}:on_embeddings", "ntxent"))
+        train(replace(tiny, objective=spec), tmp_path / str(number))
+        for number, spec in enumerate((f"{losses}:on_embeddings", "ntxent"))
     ]
     theirs, ours = (pd.read_csv(run.trajectory)["loss"].to_numpy() for run in runs)
     assert theirs == pytest.approx(ours, rel=1e-3)
     with pytest.raises(InputError, match="not imported unless you pass --trust-code"):
-        contextvars.Context().run(verify, runs[0].best)  # where nothing was typed
+        contextvars.Context().run(verify, runs[0].best)  # where the user typed no option
 
 
 def test_training_with_a_loss_that_has_parameters_raises(losses: Path, tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_what_is_no_function_of_the_similarities_of_pairs_is_refused(others: Pat
 
 @each("name", ["simclr", "views"])
 def test_the_message_of_a_loss_of_views_names_what_measures_it(others: Path, name: str) -> None:
-    """Every door was closed, and none named one that is open."""
+    """Every message refused the loss, and none named a way that works."""
     with pytest.raises(UnsupportedLoss) as error:
         build("objectives", f"{others}:{name}")(torch.rand(6, 6), pair_mask(torch.arange(6)))
     (line,) = re.findall(r"in Python (LossScope\(.*\)\))\. ", str(error.value))
@@ -386,8 +386,8 @@ def test_the_message_of_a_loss_of_views_names_what_measures_it(others: Path, nam
 
 def test_a_loss_of_shape_one_is_one_number(others: Path) -> None:
     S, mask = torch.rand(6, 6), pair_mask(torch.arange(6))
-    one, plain = (build("objectives", f"{others}:{name}") for name in ("of_shape_one", "rows"))
-    assert torch.equal(one(S, mask).W, plain(S, mask).W)
+    wrapped, plain = (build("objectives", f"{others}:{name}") for name in ("of_shape_one", "rows"))
+    assert torch.equal(wrapped(S, mask).W, plain(S, mask).W)
     with pytest.raises(InputError, match=r"one number, or one a query, \(6,\); got \(12,\)"):
         build("objectives", f"{others}:of_two_batches")(S, mask)
 
@@ -441,7 +441,7 @@ def test_a_module_is_called_as_it_is_now() -> None:
     assert saturated_weight(objective) == pytest.approx(first[1] * 0.14, rel=0.05)
     assert torch.allclose(objective(S, mask).W, as_objective(module)(S, mask).W)
     assert not torch.allclose(objective(S, mask).W, first[0])
-    assert module.labels is None  # the trial batches left nothing in it
+    assert module.labels is None  # the trial batches left its cache empty
 
 
 def test_an_error_of_autograd_is_a_message(others: Path) -> None:

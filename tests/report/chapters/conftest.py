@@ -1,4 +1,4 @@
-"""What chapters draw from beside the study: one run alone, and the study with other numbers."""
+"""Data of chapters beside the study: one run alone, and the study with other numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WithRows = Callable[[Change], ReportData]
 
 @pytest.fixture(scope="session")
 def one_run(results: Results) -> ReportData:
-    """One run alone."""
+    """Return the data of one run alone."""
     name = results.runs["run"].iloc[0]
     frames: dict[str, Any] = {kind: _of_run(getattr(results, kind), name) for kind in (*FRAMES, "epochs", "runs")}
     alone = replace(results, **frames, recipes={name: results.recipes[name]})

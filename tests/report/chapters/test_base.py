@@ -79,7 +79,7 @@ def test_numbers_that_are_nan_are_dashes_everywhere(report_data: ReportData) -> 
     tables = {item.name: item for section in sections for item in section.all_items if isinstance(item, Table)}
     assert "retrieval" in tables and "runs" in tables
     of_rows = {name for name in tables if not name.startswith("which_samples")}
-    for name in of_rows - {"count_recall_association", "training_end"}:  # which is made of epochs, not of rows
+    for name in of_rows - {"count_recall_association", "training_end"}:  # made of epochs, not of rows
         numbers = [cell for row in tables[name].rows for cell in row if cell.text is None and cell.digits]
         assert all(cell.missing and cell.plain() == "–" for cell in numbers), name
         assert "nan" not in tables[name].to_html() + tables[name].to_latex() + tables[name].to_csv()
@@ -98,7 +98,7 @@ def test_the_queries_with_the_most_gradient_are_in_a_table_of_each_system(report
         assert row[3] == f"{expected['weight']:.3f}"
         assert expected["rank"] == 0 or row[5].startswith(f"{expected['candidate_id']}")
     assert any(str(text) in row[5] for row, text in zip(cells, listed["candidate_text"], strict=True) if text)
-    before = replace(report_data.results, heaviest_negatives=pd.DataFrame())  # of an evaluation of before
+    before = replace(report_data.results, heaviest_negatives=pd.DataFrame())  # of an earlier evaluation
     assert which_samples.build(replace(report_data, results=before)) == []
 
 
@@ -129,7 +129,7 @@ def test_the_figures_of_goal_are_a_chapter_where_a_study_wants_them(results: Res
 
 
 def test_pictures_beyond_the_first_are_folded() -> None:
-    pictures = [Picture(str(place), "c", "a", None) for place in range(3)]
+    pictures = [Picture(str(number), "c", "a", None) for number in range(3)]
     table = Table("t", "c", (("", "a"),), ())
     assert fold([*pictures, table]) == ((pictures[0], pictures[1], table), (pictures[2],))
     assert fold([table]) == ((table,), ())
@@ -164,7 +164,7 @@ def test_the_threshold_is_that_of_most_counts(report_data: ReportData) -> None:
 
 
 def test_papers_are_those_of_what_the_page_has(sections: list[Section]) -> None:
-    (section,) = (one for one in sections if one.title == "How to cite")
+    (section,) = (candidate for candidate in sections if candidate.title == "How to cite")
     (table,) = section.tables
     lines = {str(row[1].text).partition(",")[0]: str(row[0].text) for row in table.rows}
     assert "cocos C_neg" in lines["Bleeker"] and "ntxent" in lines["Bleeker"]

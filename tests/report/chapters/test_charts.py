@@ -29,11 +29,11 @@ def test_the_eps_slider_shows_the_mean_curve_over_seeds(report_data: ReportData)
     ]  # fmt: skip
     assert chart.x[chart.start] == pytest.approx(0.01, rel=0.2)
     line = chart.panels["VSE++"][3]
-    own = curves[(curves["objective_label"] == "Triplet") & (curves["direction"] == line.direction)]
-    own = own[(own["convention"] == "corrected") & (own["eps"] == chart.x[chart.start])]
-    assert len(own) == 2 and line.std is not None
-    assert line.y[chart.start] == pytest.approx(own["mean"].mean())
-    assert line.std[chart.start] == pytest.approx(own["mean"].std())
+    line_rows = curves[(curves["objective_label"] == "Triplet") & (curves["direction"] == line.direction)]
+    line_rows = line_rows[(line_rows["convention"] == "corrected") & (line_rows["eps"] == chart.x[chart.start])]
+    assert len(line_rows) == 2 and line.std is not None
+    assert line.y[chart.start] == pytest.approx(line_rows["mean"].mean())
+    assert line.std[chart.start] == pytest.approx(line_rows["mean"].std())
     assert all(np.diff(line.y) <= 1e-9)  # a higher threshold never counts more
 
 
@@ -41,10 +41,10 @@ def test_the_temperature_slider_has_every_temperature_of_the_study(report_data: 
     chart, rows = slider(report_data, temperature), report_data.results.what_if
     assert chart.x == (0.05, 0.125, 0.2) and chart.x[chart.start] == 0.125  # nearest to 0.1 on the scale of logarithms
     line = chart.panels["VSE++"][0]
-    own = rows[(rows["objective_label"] == "NT-Xent") & (rows["direction"] == line.direction)]
-    own = own[own["statistic"] == "N_eff"]
-    tau = own["objective"].str.extract(r"tau=([\d.]+)")[0].astype(float)
-    expected = own.assign(tau=tau).groupby("tau")["mean"].mean()
+    line_rows = rows[(rows["objective_label"] == "NT-Xent") & (rows["direction"] == line.direction)]
+    line_rows = line_rows[line_rows["statistic"] == "N_eff"]
+    tau = line_rows["objective"].str.extract(r"tau=([\d.]+)")[0].astype(float)
+    expected = line_rows.assign(tau=tau).groupby("tau")["mean"].mean()
     assert line.y == pytest.approx(expected.tolist())
 
 
@@ -70,10 +70,10 @@ def test_the_field_is_the_weight_of_what_was_trained(report_data: ReportData) ->
     assert (shown == expected.loc[shown.index]).all()
     assert list(field.clouds) == ["NT-Xent, VSE++", "Triplet, VSE++"]
     queries = report_data.results.per_query
-    own = queries[
+    similarities = queries[
         (queries["probe"] == "similarity") & (queries["objective_label"] == "Triplet") & (queries["seed"] == 0)
     ]
-    assert set(field.clouds["Triplet, VSE++"]["s_pos"]) <= set(own["positive"])
+    assert set(field.clouds["Triplet, VSE++"]["s_pos"]) <= set(similarities["positive"])
 
 
 def test_each_grid_is_thinned_by_its_own_steps(report_data: ReportData) -> None:

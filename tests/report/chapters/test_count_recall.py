@@ -23,10 +23,10 @@ def test_a_run_is_one_row_per_direction(report_data: ReportData) -> None:
     frame, rows = counts_and_score(report_data), report_data.results.rows
     assert len(frame) == 8 and set(frame["panel"]) == {"VSE++"} and not frame.isna().any().any()
     for row in frame.to_dict("records"):
-        own = rows[(rows["run"] == row["run"]) & (rows["statistic"].isin(["rsum", "C_q_all", "C_neg"]))]
-        assert row["rsum"] == own.loc[own["statistic"] == "rsum", "mean"].item()
+        run_rows = rows[(rows["run"] == row["run"]) & (rows["statistic"].isin(["rsum", "C_q_all", "C_neg"]))]
+        assert row["rsum"] == run_rows.loc[run_rows["statistic"] == "rsum", "mean"].item()
         statistic = "C_q_all" if row["label"] == "Triplet" else "C_neg"
-        per_query = own[(own["convention"] == "corrected") & (own["direction"] == row["direction"])]
+        per_query = run_rows[(run_rows["convention"] == "corrected") & (run_rows["direction"] == row["direction"])]
         assert row["count"] == per_query.loc[per_query["statistic"] == statistic, "mean"].item()
 
 
@@ -73,7 +73,7 @@ def test_one_loss_is_compared_with_nothing(one_run: ReportData) -> None:
 
 @pytest.mark.parametrize("statistic", ["rsum", "C_neg"])
 def test_a_loss_without_numbers_does_not_count_as_a_second_loss(with_rows: WithRows, statistic: str) -> None:
-    """The picture needs points of two losses; where one has none there is nothing to compare, and no crash."""
+    """The picture needs points of two losses; a loss without points leaves nothing to compare, and no crash."""
 
     def remove(rows: pd.DataFrame) -> pd.DataFrame:
         rows.loc[(rows["statistic"] == statistic) & (rows["objective_label"] == "NT-Xent"), "mean"] = math.nan

@@ -1,4 +1,4 @@
-"""Is a hyper-parameter drawn where it is varied and all others are fixed?"""
+"""Is a hyper-parameter drawn where it varies and all others are fixed?"""
 
 from __future__ import annotations
 

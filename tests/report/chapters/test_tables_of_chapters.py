@@ -1,4 +1,4 @@
-"""Do the tables of the page agree with the summary rows, and name what is missing?"""
+"""Do the tables of the page agree with the summary rows, and name missing runs and seeds?"""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_recall_is_the_mean_over_seeds(report_data: ReportData) -> None:
 
 
 def test_a_missing_seed_is_named(with_rows: WithRows) -> None:
-    """One loss has a seed less than the other: its mean is over other trainings, which a reader must see."""
+    """One loss lacks a seed of the other: its mean is over other trainings, and a reader must see that."""
     data = with_rows(lambda rows: rows[~((rows["objective_label"] == "Triplet") & (rows["seed"] == 1))])
     table = tables(retrieval.build(data))["retrieval"]
     assert "n = 1 to 2 runs" in table.caption
@@ -52,20 +52,20 @@ def test_the_tables_of_a_paper_take_the_place_of_the_plain_ones(report_data: Rep
     assert names and all(name.startswith("bleeker2022_1") for name in names)
     counts = tables(contributors.build(data))
     assert {name.partition("-")[0] for name in counts} == {"bleeker2022_2", "bleeker2022_3"}
-    assert list(build_paper_tables(None, data.results.rows, data.tests, counts=False)) == []  # of no paper
+    assert list(build_paper_tables(None, data.results.rows, data.tests, counts=False)) == []  # no paper has it
 
 
 def test_counts_have_the_layout_of_the_paper(report_data: ReportData) -> None:
     by_name = tables(contributors.build(report_data))
     assert set(by_name) == {"cocos_triplet", "cocos_softmax"}
     rows = report_data.results.rows
-    own = rows[
+    counted = rows[
         (rows["probe"] == "cocos") & (rows["objective_label"] == "Triplet") & (rows["convention"] == "corrected")
     ]
     table = by_name["cocos_triplet"]
     (line,) = [row for row in table.rows if "corrected" in [cell.text for cell in row]]
     for direction in ("i2t", "t2i"):
-        expected = own[(own["statistic"] == "C_q") & (own["direction"] == direction)]["mean"]
+        expected = counted[(counted["statistic"] == "C_q") & (counted["direction"] == direction)]["mean"]
         assert len(expected) == 2 and line[table.headings.index(f"{direction} C_q")].mean == pytest.approx(
             expected.mean()
         )
@@ -89,12 +89,12 @@ def test_tests_of_rsum_are_shown_and_those_of_each_recall_folded(report_data: Re
 
 def test_geometry_is_the_mean_over_seeds_or_a_dash(report_data: ReportData, with_rows: WithRows) -> None:
     table, rows = tables(geometry.build(report_data))["geometry"], report_data.results.rows
-    own = rows[(rows["statistic"] == "s_pos") & (rows["objective_label"] == "Triplet") & (rows["direction"] == "i2t")][
-        "mean"
-    ]
+    similarities = rows[
+        (rows["statistic"] == "s_pos") & (rows["objective_label"] == "Triplet") & (rows["direction"] == "i2t")
+    ]["mean"]
     (line,) = [row for row in table.rows if (row[1].text, row[2].text) == ("Triplet", "i2t")]
     cell = line[table.headings.index("s_pos")]
-    assert cell.mean == pytest.approx(own.mean()) and cell.std == pytest.approx(own.std())
+    assert cell.mean == pytest.approx(similarities.mean()) and cell.std == pytest.approx(similarities.std())
 
     def remove(rows: pd.DataFrame) -> pd.DataFrame:
         rows.loc[rows["statistic"] == "s_pos", "mean"] = math.nan
@@ -113,12 +113,12 @@ def test_every_run_is_listed_with_the_fingerprint_of_its_data(report_data: Repor
 
 
 def test_runs_without_numbers_are_listed_with_their_reason(report_data: ReportData) -> None:
-    every = report_data.results.runs.copy()
-    every.loc[0, ["status", "reason"]] = ["failed", "no memory & <left>"]
-    rows = report_data.results.rows[report_data.results.rows["run"] != every["run"].iloc[0]]
-    by_name = tables(runs.build(replace(report_data, results=replace(report_data.results, runs=every, rows=rows))))
+    all_runs = report_data.results.runs.copy()
+    all_runs.loc[0, ["status", "reason"]] = ["failed", "no memory & <left>"]
+    rows = report_data.results.rows[report_data.results.rows["run"] != all_runs["run"].iloc[0]]
+    by_name = tables(runs.build(replace(report_data, results=replace(report_data.results, runs=all_runs, rows=rows))))
     (line,) = by_name["gaps"].rows
-    assert [cell.text for cell in line] == [every["run"].iloc[0], "failed", "no memory & <left>"]
+    assert [cell.text for cell in line] == [all_runs["run"].iloc[0], "failed", "no memory & <left>"]
     assert len(by_name["runs"].rows) == 3 and by_name["gaps"].caption.startswith("1 run of the study")
 
 
@@ -190,21 +190,21 @@ def test_recall_on_other_data_is_refused(with_rows: WithRows, column: str, messa
 
 
 def captions(sections: list[Section]) -> str:
-    """What is said below tables, pictures and charts, and in the text, of all chapters."""
+    """Return the captions and notes of tables, pictures and charts, and the texts, of all chapters."""
     items = [item for section in sections for item in section.all_items]
     notes = [note for item in items if isinstance(item, Table) for note in item.notes]
     return " ".join([*(item.caption for item in items), *(section.text for section in sections), *notes])
 
 
 def of_one_seed(data: ReportData) -> ReportData:
-    """The study with the runs of seed 0 alone."""
+    """Return the study with the runs of seed 0 alone."""
     results = data.results
-    own = {kind: (frame := getattr(results, kind))[frame["seed"] == 0] for kind in (*FRAMES, "epochs", "runs")}
-    return gather(replace(results, **own), data.diagrams, resamples=99)
+    frames = {kind: (frame := getattr(results, kind))[frame["seed"] == 0] for kind in (*FRAMES, "epochs", "runs")}
+    return gather(replace(results, **frames), data.diagrams, resamples=99)
 
 
 def test_of_one_seed_no_caption_speaks_of_a_deviation_over_seeds(report_data: ReportData) -> None:
-    """Captions of sliders, tables and pictures explained ± over seeds where nothing had one."""
+    """Captions of sliders, tables and pictures explained ± over seeds where no number had a ±."""
     text = captions(build_sections(of_one_seed(report_data)))
     assert "One seed each, so no deviation." in text
     for words in ("over seeds", "± sample", "Circles are single runs", "bars one"):
@@ -234,7 +234,7 @@ def test_what_a_deviation_is_depends_on_the_number_of_seeds(seeds: dict[str, int
 
 
 def test_hubness_is_said_to_be_within_a_batch_and_the_picture_over_all(report_data: ReportData) -> None:
-    """hub_skewness stood twice on a page with different values and nothing that told them apart."""
+    """A page had hub_skewness twice with different values and no explanation."""
     (section,) = geometry.build(report_data)
     table = tables([section])["geometry"]
     assert "within a batch, mean over batches: hub_max_count, hub_skewness" in table.caption

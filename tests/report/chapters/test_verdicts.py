@@ -1,4 +1,4 @@
-"""Is what the runs decide said as it is, with Kendall's name, and nothing where they are too few?"""
+"""Does the chapter state what the runs decide, with Kendall's name, and nothing where runs are too few?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lossscope.stats.rank_association import association
 
 
 def counts(seeds: int, better: float = 1.0, losses: str = "ABC") -> pd.DataFrame:
-    """Losses whose runs do not overlap: one with a greater count has a greater rsum, if better is 1."""
+    """Return losses whose runs do not overlap: with better = 1, a greater count has a greater rsum."""
     rows = [
         {"label": label, "panel": "p", "direction": direction, "seed": seed, "count": base + seed / 100,
          "rsum": 100 + better * (base + seed / 100)}
@@ -43,7 +43,7 @@ def test_an_interval_with_0_decides_nothing() -> None:
 
 
 def test_of_two_losses_no_tau_is_printed() -> None:
-    """Of two losses tau is +1 or -1 whatever they count: the sign of one difference."""
+    """With two losses tau is +1 or -1 whatever they count: the sign of one difference."""
     assert verdict_sentence(association(counts(1, losses="AB"))) == (
         "Too few runs to tell (5 of each loss or more are needed)."
     )

@@ -1,4 +1,4 @@
-"""Results made by hand: what findings are computed from, with numbers that can be checked by eye."""
+"""Make results by hand, with numbers that a reader can check by eye: the input of findings."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def row(loss: str, statistic: str, mean: float, direction: str = "both", **more:
     """Return a summary row of one run: of rsum, or of the statistics of `cocos` and `weight_mass`."""
     of_recall = statistic in ("rsum", "R@1", "true_negatives")
     probe = "recall" if of_recall else "weight_mass" if statistic in ("W_neg", "W_low") else "cocos"
-    own = {"data": "scenes", "encoder": "VSE++", "seed": 0, "spec": loss.lower(), "split": "test"}
-    own |= {"objective": loss.lower(), **more}
+    labels = {"data": "scenes", "encoder": "VSE++", "seed": 0, "spec": loss.lower(), "split": "test"}
+    labels |= {"objective": loss.lower(), **more}
     counted = {"convention": "corrected", "eps": 0.01, "batch_size": 128.0, "sampling": "pairs", "n": 40}
     settings = dict.fromkeys(("convention", "eps", "batch_size", "sampling")) if of_recall else counted
-    run = f"{loss}-{own['data']}-{own['encoder']}-{own['seed']}"
+    run = f"{loss}-{labels['data']}-{labels['encoder']}-{labels['seed']}"
     numbers = {"objective_label": loss, "probe": probe, "statistic": statistic, "direction": direction, "mean": mean}
-    return {"short_batch": None, **settings, **numbers, **own, "run": run}
+    return {"short_batch": None, **settings, **numbers, **labels, "run": run}
 
 
 def against_best(system: str, lead: float, p: float = 0.0012, **more: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def report_data(
     epochs: pd.DataFrame | None = None,
     gaps: Sequence[Mapping[str, Any]] = (),
 ) -> ReportData:
-    """Return the data of chapters: of rows, comparisons, epochs, and runs without numbers."""
+    """Return the data of chapters from rows, comparisons, epochs, and runs without numbers."""
     frame = pd.DataFrame(rows).reindex(columns=[*dict.fromkeys((*LABELS, "seed", "split", *SUMMARY))])
     done = frame.drop_duplicates("run").assign(status="done", reason="", seconds=1.0)
     runs = pd.concat([done, pd.DataFrame(gaps)], ignore_index=True).reindex(columns=list(RUNS))

@@ -1,4 +1,4 @@
-"""Are numbers and p values written as they are in sentences?"""
+"""Are numbers and p values written as sentences need them?"""
 
 from __future__ import annotations
 

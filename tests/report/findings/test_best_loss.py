@@ -1,4 +1,4 @@
-"""Is it said which loss retrieves best, by how much, and that nobody can tell where nobody can?"""
+"""Does the report name the loss that retrieves best and its lead, and say where runs cannot decide?"""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ def test_the_model_is_named_where_there_are_several() -> None:
 
 def test_many_settings_are_counted() -> None:
     rows, tests = [], []
-    for place in range(4):
-        data = f"d{place}"
-        first, second = ("A", "B") if place else ("B", "A")
+    for number in range(4):
+        data = f"d{number}"
+        first, second = ("A", "B") if number else ("B", "A")
         rows += [row(first, "rsum", 400.0, data=data), row(second, "rsum", 390.0, data=data)]
-        chance = {"data": data, "baseline": first, "best": first, "p": 0.01 if place == 1 else 0.5}
+        chance = {"data": data, "baseline": first, "best": first, "p": 0.01 if number == 1 else 0.5}
         tests.append(against_best(second, 10.0, **chance))
     (text,) = texts(rows, tests)
     assert text.startswith("Of 4 settings (data and model), the best rsum is that of A in 3 and B in 1. In 1 of them ")
@@ -132,10 +132,10 @@ def test_a_lead_over_fewer_seeds_than_the_means_says_so() -> None:
 
 def test_a_loss_that_was_never_trained_with_is_named_with_the_one_of_its_warmup() -> None:
     labels = {"data": "scenes", "encoder": "VSE++", "split": "val", "rsum": 1.0}
-    own = [{**labels, "run": loss, "objective_label": loss, "epoch": epoch, "warmup": warmup}
+    rows = [{**labels, "run": loss, "objective_label": loss, "epoch": epoch, "warmup": warmup}
            for loss, warmup in (("A", "triplet"), ("B", None)) for epoch in (1, 2)]  # fmt: skip
-    own.append({**own[-1], "epoch": 1, "warmup": "triplet"})
-    data = report_data(THREE[:2], [against_best("B", 10.0, p=0.5)], epochs=pd.DataFrame(own))
+    rows.append({**rows[-1], "epoch": 1, "warmup": "triplet"})
+    data = report_data(THREE[:2], [against_best("B", 10.0, p=0.5)], epochs=pd.DataFrame(rows))
     (finding,) = best_loss.build(data)
     assert finding.text.startswith(
         "A (in its warm-up alone, trained with triplet) retrieves best on scenes: rsum 400.0 of 600. B is not "

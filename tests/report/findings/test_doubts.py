@@ -1,4 +1,4 @@
-"""Is everything that should make a reader careful a warning, and nothing else?"""
+"""Is every reason for care a warning, and nothing else?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TWO_SEEDS = [row("A", "rsum", 400.0), row("A", "rsum", 410.0, seed=1)]
 
 
 def epochs(rsums: list[float], warmup: list[str | None], run: str = "A-scenes-VSE++-0") -> pd.DataFrame:
-    """Return the validation epochs of a run, without epoch 0 and its training steps: those are no epochs of a loss."""
+    """Return the validation epochs of a run, without epoch 0 and its training steps, which have no loss."""
     labels = {"run": run, "data": "scenes", "encoder": "VSE++", "objective_label": "A", "spec": "a", "split": "val"}
     numbers = {
         "epoch": range(len(rsums)),
@@ -49,7 +49,7 @@ def test_one_seed_is_a_doubt() -> None:
 
 
 def test_runs_without_numbers_are_counted_by_their_status() -> None:
-    gaps = [{"run": str(place), "status": status} for place, status in enumerate(["failed", "failed", "waiting"])]
+    gaps = [{"run": str(number), "status": status} for number, status in enumerate(["failed", "failed", "waiting"])]
     assert texts(TWO_SEEDS, gaps=gaps) == ["3 of 5 runs have no numbers: 2 failed and 1 waiting."]
 
 
@@ -59,8 +59,8 @@ def test_an_undefined_rsum_is_named() -> None:
 
 
 def test_the_best_epoch_in_the_warmup_is_a_doubt() -> None:
-    own = epochs([10.0, 300.0, 400.0, 350.0], [None, "triplet", "triplet", None])
-    assert texts(TWO_SEEDS, epochs=own) == [
+    rows = epochs([10.0, 300.0, 400.0, 350.0], [None, "triplet", "triplet", None])
+    assert texts(TWO_SEEDS, epochs=rows) == [
         "A: validation rsum is highest within the warm-up, in which triplet trains. The loss itself did not improve "
         "the model."
     ]

@@ -1,4 +1,4 @@
-"""Are the negatives that carry the gradient, their share of the push, and idle queries said as they were counted?"""
+"""Does the text state the negatives that carry the gradient, their share of the push, and idle queries, as counted?"""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_short_batch_has_fewer_negatives() -> None:
 def test_batches_of_images_do_not_tell_how_many_negatives_a_query_has() -> None:
     (text,) = texts(counts("A", 2.0, 0.5, 0.5, 8.0, sampling="images", batch_size=16.0))
     assert "on average 2 negatives of a query" in text
-    assert "50 % of the image queries are idle" in text  # of which there are as many as images
+    assert "50 % of the image queries are idle" in text  # there are as many as images
 
 
 def test_losses_in_batches_of_other_sizes_are_not_of_one_number() -> None:

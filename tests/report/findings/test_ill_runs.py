@@ -1,4 +1,4 @@
-"""Does the page say first which runs are ill, and of what?"""
+"""Does the page name first the runs with findings, and the findings?"""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.report.findings.results_by_hand import report_data, row
 ROWS = [row("A", "rsum", 400.0), row("A", "rsum", 410.0, seed=1)]
 
 
-def found(examined: str, *rows: tuple[str, str, str]) -> ReportData:
-    """Return data of some examined runs, and findings (run, severity, id)."""
+def examined_runs(examined: str, *rows: tuple[str, str, str]) -> ReportData:
+    """Return data of examined runs with findings (run, severity, id)."""
     data = report_data(ROWS)
     columns = dict.fromkeys(FINDINGS, "")
     frame = pd.DataFrame(
@@ -34,13 +34,15 @@ def found(examined: str, *rows: tuple[str, str, str]) -> ReportData:
 
 
 def test_runs_that_were_not_examined_have_no_sentence() -> None:
-    assert ill_runs(found("")) == []
+    assert ill_runs(examined_runs("")) == []
 
 
 def test_runs_that_are_well_have_one() -> None:
-    (well,) = ill_runs(found("abcd", ("a", "note", "cone")))
+    (well,) = ill_runs(examined_runs("abcd", ("a", "note", "cone")))
     assert well.text == "The doctor finds no problem in 4 runs (recall@1 20.0% to 50.0%)." and not well.warning
-    assert [one.text for one in ill_runs(found("a"))] == ["The doctor finds no problem in 1 run (recall@1 20.0%)."]
+    assert [finding.text for finding in ill_runs(examined_runs("a"))] == [
+        "The doctor finds no problem in 1 run (recall@1 20.0%)."
+    ]
 
 
 def test_errors_come_before_warnings_each_once() -> None:
@@ -50,9 +52,9 @@ def test_errors_come_before_warnings_each_once() -> None:
         ("c", "warning", "hubness"),
         ("a", "note", "cone"),
     )
-    ill = ill_runs(found("abcd", *rows))
-    assert all(one.warning for one in ill)
-    assert [one.text for one in ill] == [
+    ill = ill_runs(examined_runs("abcd", *rows))
+    assert all(finding.warning for finding in ill)
+    assert [finding.text for finding in ill] == [
         "Error: no-learning in 1 of 4 runs (a): it has no-learning.",
         "Warning: hubness in 2 of 4 runs (b, c): it has hubness.",
     ]
@@ -60,5 +62,5 @@ def test_errors_come_before_warnings_each_once() -> None:
 
 def test_three_runs_are_named() -> None:
     rows = [(run, "error", "frozen") for run in "abcde"]
-    (ill,) = ill_runs(found("abcde", *rows))
+    (ill,) = ill_runs(examined_runs("abcde", *rows))
     assert ill.text == "Error: frozen in 5 of 5 runs (a, b, c and 2 more): it has frozen."

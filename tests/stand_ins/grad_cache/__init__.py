@@ -1,4 +1,4 @@
-"""The interface of GradCache, which is on no index, written anew."""
+"""The interface of GradCache, written anew, since no package index has it."""
 
 
 class GradCache:

@@ -1,4 +1,4 @@
-"""Does a citation say all that another needs to repeat the number, in any format, whatever names hold?"""
+"""Does a citation state all that a reader needs to repeat the number, in any format, with any names?"""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def measurement(command: dict[str, Any] | None = None, **row: Any) -> Measuremen
 
 
 def sentence(command: dict[str, Any] | None = None, **row: Any) -> str:
-    (one,) = citations(measurement(command, **row))
-    return one.sentence
+    (found,) = citations(measurement(command, **row))
+    return found.sentence
 
 
 def test_the_sentence_of_a_count() -> None:
@@ -100,14 +100,14 @@ def test_another_choice_is_another_sentence() -> None:
         "eps": 0.1, "convention": "released", "weight_unit": "relative", "objective": "ntxent:tau=0.2", "seed": 1.0,
         "batch_size": 64.0, "sampling": "images", "direction": "t2i", "source": "b.pt", "low": 11.0, "n": 20.0,
     }  # fmt: skip
-    every = [sentence(**{name: value}) for name, value in changed.items()]
-    assert len({sentence(), *every}) == 1 + len(changed)
+    sentences = [sentence(**{name: value}) for name, value in changed.items()]
+    assert len({sentence(), *sentences}) == 1 + len(changed)
 
 
 def test_statistics_and_directions_are_chosen_or_refused() -> None:
     both = measurement()
     both = replace(both, rows=pd.concat([both.rows, both.rows.assign(statistic="C_0")], ignore_index=True))
-    assert [one.facts["number"].split()[0] for one in citations(both)] == ["C_neg", "C_0"]
+    assert [found.facts["number"].split()[0] for found in citations(both)] == ["C_neg", "C_0"]
     assert len(citations(both, ["C_0"], ["i2t"])) == 1
     with pytest.raises(InputError, match="--statistic must be one of C_neg, C_0; got C_1"):
         citations(both, ["C_1"])
@@ -115,7 +115,11 @@ def test_statistics_and_directions_are_chosen_or_refused() -> None:
         citations(both, None, ["t2i"])
 
 
-SOURCES = [(kind, one.name, one.source) for kind in ("probes", "objectives") for one in declarations(kind)]
+SOURCES = [
+    (kind, declaration.name, declaration.source)
+    for kind in ("probes", "objectives")
+    for declaration in declarations(kind)
+]
 
 
 @each("kind, name, source", SOURCES)
@@ -123,8 +127,8 @@ def test_every_year_of_a_source_is_that_of_a_paper_with_an_entry(kind: str, name
     years = re.findall(r"\b(?:19|20)\d\d\b", source)
     papers = named_papers(source)
     assert sorted(int(year) for year in years) == sorted(paper.year or 0 for paper in papers)
-    own = papers_of_objective(name) if kind == "objectives" else papers_of_probe(name)
-    assert sorted(paper.key for paper in own) == sorted(paper.key for paper in papers)
+    cited = papers_of_objective(name) if kind == "objectives" else papers_of_probe(name)
+    assert sorted(paper.key for paper in cited) == sorted(paper.key for paper in papers)
 
 
 def statistics_of(probe: str) -> tuple[str, ...]:
@@ -176,13 +180,13 @@ def test_every_statistic_and_objective_has_papers_or_says_that_there_is_none(kin
     for row in rows:
         cited = citations(measurement(**row))
         text = documents.paragraphs(cited, documents.papers_to_cite(cited))[0]
-        own = cited[0].measure if kind == "probes" else cited[0].objective
-        keys = ", ".join(paper.key for paper in own)
+        papers = cited[0].measure if kind == "probes" else cited[0].objective
+        keys = ", ".join(paper.key for paper in papers)
         if kind == "probes":
             assert f"measure: {keys or 'no paper, as lossscope defines it'}; loss" in text
         else:
             assert f"loss: {keys or 'no paper'}]" in text
-        assert all(f"@{paper.kind}{{{paper.key}," in documents.bibtex(own) for paper in own)
+        assert all(f"@{paper.kind}{{{paper.key}," in documents.bibtex(papers) for paper in papers)
 
 
 def test_the_papers_of_a_few() -> None:
@@ -257,11 +261,11 @@ def test_latex_cites_papers_that_bibtex_has() -> None:
 
 
 def test_frames_of_several_versions_cite_each() -> None:
-    one = citations(measurement())
-    other = citations(replace(measurement(), versions=("0.2.0",)))
-    papers = documents.papers_to_cite([*one, *other])
+    first = citations(measurement())
+    second = citations(replace(measurement(), versions=("0.2.0",)))
+    papers = documents.papers_to_cite([*first, *second])
     assert [paper.key for paper in papers] == ["bleeker2022", "lossscope-1", "lossscope-2"]
-    assert documents.latex(other, papers).endswith(r"\cite{bleeker2022,lossscope-2}")
+    assert documents.latex(second, papers).endswith(r"\cite{bleeker2022,lossscope-2}")
 
 
 def test_a_frame_of_several_versions_cites_all_of_them() -> None:
@@ -280,11 +284,11 @@ def test_a_version_that_is_not_known_is_not_made_up() -> None:
 
 def test_lossscope_is_cited_as_its_own_file_says() -> None:
     stated = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    own = software("0.1.0")
-    assert (own.title, own.author) == (stated["title"], stated["authors"][0]["name"])
-    assert "author = {{The lossscope authors}}" in own.bibtex()
+    entry = software("0.1.0")
+    assert (entry.title, entry.author) == (stated["title"], stated["authors"][0]["name"])
+    assert "author = {{The lossscope authors}}" in entry.bibtex()
     (stated_paper,) = stated["references"]
-    paper = next(one for one in PAPERS if one.key == "bleeker2022")
+    paper = next(candidate for candidate in PAPERS if candidate.key == "bleeker2022")
     assert (paper.title, paper.year) == (stated_paper["title"], stated_paper["year"])
 
 

@@ -1,4 +1,4 @@
-"""Are the published numbers complete, and are the wrong ones known?"""
+"""Are the published numbers complete, and the wrong numbers marked?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lossscope.errors import InputError
 from lossscope.tables.published import base as published
 from tests.each import each
 
-# rows per table: what the transcription was checked to have
+# rows per table, as checked by eye
 ROWS = {
     "bleeker2022": {1: 160, 2: 48, 3: 24, 4: 16},
     "xuan2023_goal": {1: 15, 2: 12, 3: 60, 4: 60, 5: 60, 6: 130},
