@@ -50,13 +50,15 @@ _B = "The other side, of one source"
 class OtherCondition:
     """How B is another than A, as typed; None: like A."""
 
-    b_objective: Annotated[tuple[str, ...], Choice(_B, "Objective of B; one for each of A.", names="objectives")] = ()
+    b_objective: Annotated[
+        tuple[str, ...], Choice(_B, "Objective of B; give one for each of A.", names="objectives")
+    ] = ()
     b_eps: Annotated[float | None, Choice(_B, "Threshold of B.")] = None
     b_mode: Annotated[
         Literal["eval", "train"] | None,
-        Choice(_B, "Mode of B's model: train has dropout, and batch norm of the batch."),
+        Choice(_B, "Mode of B's model: train uses dropout and the statistics of each batch."),
     ] = None
-    b_epoch: Annotated[int | None, Choice(_B, "Epoch of B, of the same run.", low=0)] = None
+    b_epoch: Annotated[int | None, Choice(_B, "Epoch of B, from the same run.", low=0)] = None
 
     @property
     def is_any(self) -> bool:
@@ -70,15 +72,17 @@ class OtherCondition:
 class Compared:
     """What is compared of both sides."""
 
-    probes: Annotated[tuple[str, ...], Choice(None, "NAME[:key=value,...]; repeat for several.", names="probes")] = (
+    probes: Annotated[
+        tuple[str, ...], Choice(None, "Probe, as NAME[:key=value,...]; repeat for several.", names="probes")
+    ] = (
         "cocos",
         "similarity",
     )
-    eps: Annotated[float | None, Choice(None, "Threshold of A, and of B.", shown="0.01")] = None
+    eps: Annotated[float | None, Choice(None, "Threshold of A, and of B without --b-eps.", shown="0.01")] = None
     unit: Unit = None
-    epoch: Annotated[int | None, Choice(None, "Epoch of A, a run folder.", shown="the best", low=0)] = None
+    epoch: Annotated[int | None, Choice(None, "Epoch of A, if A is a run folder.", shown="the best", low=0)] = None
     epochs: Annotated[
-        bool, Choice(None, "Of one run folder: the counts of every epoch, with their intervals.", flags="--epochs")
+        bool, Choice(None, "Show the counts of every epoch of a run folder, with intervals.", flags="--epochs")
     ] = False
 
     def specs(self, other: OtherCondition | None = None) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ class SweepArguments:
     request: Request = OF_TRAIN
     dims: Annotated[
         tuple[int | None, ...],
-        Choice(SOURCE, "First dimensions of embeddings, with commas, as 64,128,full.", shown=False, read=_read_widths),
+        Choice(SOURCE, "Numbers of first dimensions to keep, such as 64,128,full.", shown=False, read=_read_widths),
     ] = (None,)
     sweep: SweepOptions = SweepOptions()  # noqa: RUF009 - never changed
     audit: Audit = None

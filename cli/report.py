@@ -43,9 +43,9 @@ def report(
 
     `lossscope report a.npz b.npz --out report`
 
-    Runs of a study were evaluated when they were trained; run folders that were not, or have another best checkpoint
-    since, are evaluated first. The page of embeddings and of models that lossscope did not train has their retrieval,
-    which samples carry the gradient under the usual losses, and what `lossscope doctor` finds.
+    The command first evaluates run folders whose best checkpoint has no evaluation yet; a study evaluates its own
+    runs. The page of embeddings, or of models from elsewhere, shows their retrieval, the samples that carry the
+    gradient under the usual losses, and the findings of `lossscope doctor`.
     """
     from lossscope.studies.report import is_study_or_run
     from lossscope.studies.report import report as write_report
