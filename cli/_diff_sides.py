@@ -197,7 +197,7 @@ def paired_sweep(
 
     trained = trained_choices(a, options.sweep, silent=True)
     if untyped(trained_options(a.recipe, a.name)) != untyped(trained_options(b.recipe, b.name)):
-        notice(f"Note: both sides have batches as {a.name} was trained; {b.name} was trained with others.")
+        notice(f"Note: both sides take the training batches of {a.name}; {b.name} trained with others.")
     typed = options.sweep.objectives
     of_a = objectives_for(typed, a.objective or b.objective, options.sources[0])
     if other.b_objective:

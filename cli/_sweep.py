@@ -218,7 +218,7 @@ def trained_choices(embedded: SplitEmbeddings, options: SweepOptions, silent: bo
     if trained and not silent:
         stated = ", ".join(f"{name} {'+'.join(v) if isinstance(v, tuple) else v}" for name, v in trained.items())
         other = "--negatives batch or --mask none says otherwise"
-        notice(f"Note: batches are as {embedded.name} was trained: {stated}; {other}.")
+        notice(f"Note: batches are as in the training of {embedded.name}: {stated}; {other}.")
     return trained
 
 

@@ -80,7 +80,7 @@ def audit(
     if pairs is not None and label:
         raise usage("--label opens the sheet of an audit; --pairs writes scores alone")
     if pairs is not None and format == "json":
-        raise usage("--format json is of an audit's result; scores of --pairs are written to OUT/scores.csv")
+        raise usage("--format json is of an audit's result; --pairs writes its scores to OUT/scores.csv")
     if pairs is not None and options.worth:
         raise usage("--worth is of an audit's mask; --pairs writes scores alone. Leave one of them out")
     from lossscope.audit.steps.inputs import with_rows
@@ -122,7 +122,7 @@ def _open(page: Path) -> None:
     except (webbrowser.Error, OSError):
         is_open = False
     if not is_open:
-        notice(f"Note: no browser could be opened. Open {page} yourself.")
+        notice(f"Note: lossscope could not open a browser. Open {page} yourself.")
 
 
 def _audit(sources: list[Path], options: Any, out: Path, shown: int) -> tuple[AuditResult, Path]:

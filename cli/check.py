@@ -88,7 +88,7 @@ def check(
     """
     if step.trainer is not None:
         if len(specs) > 1:
-            raise usage(f"--trainer must be given no SPEC, or the one that its step is; got {len(specs)}")
+            raise usage(f"--trainer must be given no SPEC, or that of its step; got {len(specs)}")
         document, verdicts = _check_trainer(step, specs[0] if specs else None, processes, seed, format)
         _finish(document, verdicts, "trainer", format)
         return

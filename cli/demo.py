@@ -60,7 +60,7 @@ def demo(
         unfinished = [status for status in statuses if status.status != "done"]
         if unfinished:
             raise InputError(
-                f"{unfinished[0].run.key} must be done; it is {unfinished[0].status}: {unfinished[0].reason}"
+                f"{unfinished[0].run.key} must be finished; it is {unfinished[0].status}: {unfinished[0].reason}"
             )
         notice("Drawing the report")
         page = report([study.path], out / "report", ReportOptions(title=_TITLES[data]), progress=bar)

@@ -60,7 +60,7 @@ class Shown:
         if options.show is None:
             return self
         if is_typed("top"):
-            raise usage("--top and --show both say how many changed queries are listed; give one")
+            raise usage("--top and --show both limit the list of changed queries; give one")
         return replace(self, top=options.show)
 
 
@@ -163,7 +163,7 @@ def _say_what_was_assumed(result: PairedResult, a: Any, b: Any) -> None:
         from lossscope.engine.paired_items import unstated_ids
 
         if sides := unstated_ids(a, b):
-            notice(f"Note: neither source states ids of {' and '.join(sides)}: item i of A is taken as item i of B.")
+            notice(f"Note: neither source states ids of {' and '.join(sides)}: diff takes item i of A as item i of B.")
     for text in result.left_out:
         notice(f"Note: left out: {text}.")
     if result.without_interval:

@@ -108,7 +108,7 @@ def run(
     for state in stopped:
         message(f"Stopped: {state.run.key}: {state.reason}")
     if stopped:
-        message(f"{len(stopped)} of {len(statuses)} runs were stopped; the same command resumes them.")
+        message(f"{len(stopped)} of {len(statuses)} runs stopped early; the same command resumes them.")
     if failed or stopped:
         raise typer.Exit(1)
 

@@ -67,7 +67,7 @@ def power(
     for left_out in _absent(rows, set(results.retrieval["objective_label"])):
         notice(f"Note: {left_out}.")
     if len(results.gaps):
-        notice(f"Note: {len(results.gaps)} of {len(results.runs)} runs are not done, and left out.")
+        notice(f"Note: {len(results.gaps)} of {len(results.runs)} runs have not finished; power leaves them out.")
     command = {
         "name": "study power", "study": str(file), "metrics": list(metric), "baseline": baseline,
         "seeds": list(options.seeds), "images": list(options.images), "difference": options.difference,

@@ -197,7 +197,7 @@ def train(
     from lossscope.training.observers import Observers
 
     if probed.probe_every is not None and not probed.probe and kept.resume is None:
-        raise usage("--probe-every says how often --probe is run; give --probe, too, e.g. --probe cocos")
+        raise usage("--probe-every spaces the probes of --probe; give --probe, too, e.g. --probe cocos")
     if kept.resume is not None:
         _require_nothing_else(choices)
         recipe, folder = None, kept.resume
@@ -237,7 +237,7 @@ def _stopped_by(watcher: Any, folder: Path) -> Iterator[None]:
     try:
         yield
     except Stopped as stopped:
-        message(f"Stopped: {stopped}. The state is saved; resume with --resume {folder}")
+        message(f"Stopped: {stopped}. The run saved its state; resume with --resume {folder}")
         raise typer.Exit(FOUND) from stopped
     except Interrupted as interrupted:
         raise Interrupted(f"{interrupted}; {_resuming(folder)}") from interrupted

@@ -71,8 +71,8 @@ class Relations:
             return np.ascontiguousarray(self.positives[:, 0])
         first, second = ("item", "item") if self.sides.second is None else (self.sides.first, self.sides.second)
         raise InputError(
-            f"this needs {plural(second)} that belong to one {first} each; here {plural(first)} and {plural(second)} "
-            "are related otherwise"
+            f"this needs {plural(second)} that belong to one {first} each; here {plural(first)} and "
+            f"{plural(second)} have other relations"
         )
 
     @cached_property

@@ -228,5 +228,5 @@ def trained_options(recipe: Mapping[str, Any], source: str) -> dict[str, Any]:
     try:
         SweepOptions(**trained)
     except OptionError as error:  # the fault of the source, not of a typed option
-        raise InputError(f"the recipe in {source} must be one that a run was trained with; {error}") from error
+        raise InputError(f"the recipe in {source} must be that of a training; {error}") from error
     return trained

@@ -130,7 +130,7 @@ def _require_agreement(heads: Sequence[_Head]) -> None:
     for rank, head in enumerate(heads):
         if head.failed:
             raise InputError(
-                f"the rows of all processes are needed, and process rank {rank} raised an error in step "
+                f"the step needs the rows of all processes; process rank {rank} raised an error in step "
                 f"{int(head.step)}. Its own message says which"
             )
     _require_one("watch the same step", [int(head.step) for head in heads])

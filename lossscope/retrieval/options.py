@@ -70,7 +70,7 @@ class RetrievalOptions:
                 "--run-files writes the ranking of a whole split by one model; leave out --ensemble and --folds"
             )
         if self.judged_only and not self.judgements:
-            raise OptionError("--judged-only needs --judgements FILE, which says what was judged")
+            raise OptionError("--judged-only needs --judgements FILE, which lists the judged pairs")
         if self.judgements and self.folds > 1:
             raise OptionError("--judgements are of a whole split, whose parts they connect; leave out --folds")
         if self.judgements and self.run_files is not None:

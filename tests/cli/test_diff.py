@@ -132,7 +132,7 @@ def test_the_record_says_what_was_measured(dump: Path, other: Path) -> None:
 
 def test_items_without_ids_are_paired_by_their_places_with_a_note(dump: Path, other: Path, tmp_path: Path) -> None:
     words = "diff dump.npz other.npz --objective triplet --probes cocos --top 0"
-    note = "neither source states ids of images and captions: item i of A is taken as item i of B"
+    note = "neither source states ids of images and captions: diff takes item i of A as item i of B"
     assert note in message(lossscope(words))
     assert "neither source" not in message(lossscope(words.replace("other", "dump")))
     for name in ("dump", "other"):

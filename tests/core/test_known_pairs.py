@@ -159,7 +159,7 @@ def test_an_id_that_two_items_have_is_refused() -> None:
 
 def test_a_mask_that_is_not_there_is_explained_by_the_state_of_its_audit(tmp_path: Path) -> None:
     """Any missing file in the folder of an audit was said to be of one that is ranked only."""
-    document, refused = tmp_path / "audit.json", "this one is ranked only, so that it has no mask. Label its sheet.html"
+    document, refused = tmp_path / "audit.json", "got a ranked-only audit, which has no mask. Label its sheet.html"
     document.write_text(json.dumps({"state": "ranked only"}))
     for path in (tmp_path, tmp_path / "mask.npz"):
         with pytest.raises(InputError, match=refused):

@@ -56,7 +56,7 @@ def test_the_second_writer_is_told_who_the_first_one_is(tmp_path: Path, held: Ca
     with held(tmp_path), pytest.raises(InputError) as problem, lock_folder(tmp_path):
         pass
     text = str(problem.value)
-    assert text.startswith(f"{tmp_path} must be written by one command at a time; `")
+    assert text.startswith(f"{tmp_path} must have one writer at a time; `")
     assert f"process {os.getpid()} on " in text and ", since 20" in text and text.endswith("choose another folder")
     with lock_folder(tmp_path):
         pass

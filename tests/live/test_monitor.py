@@ -488,7 +488,7 @@ def test_embeddings_of_two_types_are_promoted() -> None:
         ({"S": "a caption"}, r"S must be a matrix of numbers, \(images, captions\) similarities; got str"),
         ({"S": [[1.0, 2.0], [3.0]]}, "S must be a matrix of numbers"),
         ({"images": ["a.jpg"], "captions": ["a cat"]}, "images must be a matrix .* not texts or pictures; got list"),
-        ({"S": torch.eye(3), "mask": torch.eye(3)}, "got Tensor. .* embeddings are given by name, images="),
+        ({"S": torch.eye(3), "mask": torch.eye(3)}, "got Tensor. .* name embeddings, images="),
     ],
 )
 def test_what_is_no_matrix_of_numbers_is_refused(given: dict[str, Any], message: str) -> None:

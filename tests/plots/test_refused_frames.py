@@ -67,7 +67,7 @@ def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> 
     (direction_field, "draw", lambda f: twice(f, objective="b"), "one objective"),
     (epoch_counts, "draw", twice, "each epoch once"),
     (eps_curve, "draw", lambda f: f.assign(direction="sideways"), SIDEWAYS),
-    (eps_curve, "draw", lambda f: f.assign(mean=NAN), "Every query was skipped"),
+    (eps_curve, "draw", lambda f: f.assign(mean=NAN), "The probe skipped every query"),
     (hubness, "draw", lambda f: f.assign(count=[1, -1, 0]), "numbers >= 0"),
     (hubness, "draw", lambda f: f.assign(count=0), "a must have a chosen candidate"),
     (overlay, "draw", lambda f: f.assign(s_pos=NAN), "must be finite"),

@@ -207,7 +207,7 @@ def test_systems_with_other_queries_are_not_compared(study: Path, tmp_path: Path
         return rows.assign(query=rows["query"] + "x", image=rows["image"] + "x")
 
     rewrite(run_folders(study)[0], rename, "retrieval")
-    with pytest.raises(InputError, match="the same queries to be paired"):
+    with pytest.raises(InputError, match="must have the same queries"):
         report([study], tmp_path / "out", ReportOptions(resamples=99))
     assert not (tmp_path / "out").exists()
 

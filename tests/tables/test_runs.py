@@ -136,7 +136,7 @@ def test_two_objectives_of_one_name_are_refused() -> None:
 def test_what_is_missing_is_named() -> None:
     frame = study(NTXENT)
     _refused(frame.drop(columns=["objective_label", "seed"]), r"must have the columns .* Add seed, objective_label")
-    _refused(frame.assign(encoder=None), "encoder of every row of a run must be given")
+    _refused(frame.assign(encoder=None), "encoder must have a value in every row of a run")
     _refused(frame[frame["probe"] == "recall"], r"rows of the probe 'cocos'.*got recall\. Run `lossscope cocos`")
     _refused(frame[:0], "rows of the probe 'cocos'.*got no rows")
     _refused(study({"Triplet": "triplet:margin=0.2"}), r"must have runs of ntxent on .*; got Triplet on flickr30k")

@@ -59,7 +59,7 @@ class AuditOptions:
     def __post_init__(self) -> None:
         require_choices(self)
         if self.threshold == 0:
-            raise OptionError("--threshold must be above 0: at 0 every negative would be left out")
+            raise OptionError("--threshold must be above 0: at 0 the mask leaves out every negative")
         twice = [path for k, path in enumerate(self.labels) if path in self.labels[:k]]
         if twice:
             raise OptionError(f"--labels must be files of different people; got {twice[0]} twice")
