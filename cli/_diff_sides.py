@@ -103,13 +103,13 @@ def require_sides(options: SweepArguments, other: OtherCondition) -> None:
             "diff needs B: a second source, or another condition of A, as --b-objective, --b-eps, --b-mode or --b-epoch"
         )
     if len(options.sources) == 2 and other.b_epoch is not None:
-        raise usage("--b-epoch is of one run folder; leave B out, or name the checkpoint of its epoch")
+        raise usage("--b-epoch is for a single run folder; leave B out, or name the checkpoint of its epoch")
 
 
 def require_epochs_alone(options: SweepArguments, compared: Compared, other: OtherCondition, page: Path | None) -> None:
     """Raise a usage error for options that --epochs has not."""
     if len(options.sources) != 1 or other.is_any or compared.epoch is not None or page is not None:
-        raise usage("--epochs is of one run folder alone; leave B, --epoch and --page out")
+        raise usage("--epochs is for a single run folder; leave B, --epoch and --page out")
     _refuse_typed(_NOT_OF_EPOCHS, "diff --epochs")
 
 
@@ -166,7 +166,7 @@ def probes_with(probes: Sequence[str], field: str, value: str, option: str) -> t
 
     built = [build("probes", probe) for probe in probes]
     if not any(hasattr(probe, field) for probe in built):
-        raise usage(f"{option} is of probes that count, such as cocos; got {', '.join(probes)}")
+        raise usage(f"{option} is for probes that count, such as cocos; got {', '.join(probes)}")
     specs = [Spec.parse(spec_of(probe)) for probe in built]
     for probe, spec in zip(built, specs, strict=True):
         if hasattr(probe, field):

@@ -80,9 +80,9 @@ def audit(
     if pairs is not None and label:
         raise usage("--label opens the sheet of an audit; --pairs writes scores alone")
     if pairs is not None and format == "json":
-        raise usage("--format json is of an audit's result; --pairs writes its scores to OUT/scores.csv")
+        raise usage("--format json is for an audit's result; --pairs writes its scores to OUT/scores.csv")
     if pairs is not None and options.worth:
-        raise usage("--worth is of an audit's mask; --pairs writes scores alone. Leave one of them out")
+        raise usage("--worth is for an audit's mask; --pairs writes scores alone. Leave one of them out")
     from lossscope.audit.steps.inputs import with_rows
 
     sources, options = with_rows(targets, options, is_typed("split"))

@@ -95,7 +95,7 @@ def check(
     if not specs:
         raise usage("Missing argument 'SPEC...', or --trainer.")
     if step != StepOptions():
-        raise usage("--gradients, --plain and --device are of --trainer, which is missing")
+        raise usage("--gradients, --plain and --device need --trainer, which is missing")
     document, verdicts = _check_objectives(specs, processes, seed, format)
     _finish(document, verdicts, "objective", format)
 

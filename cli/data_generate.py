@@ -91,5 +91,5 @@ def random_words(
     with progress() as report:
         step = None if report is None else functools.partial(report, "words")
         write_word_vectors(texts, out, width, seed, step)
-    notice("generated vectors of words, a random direction each: nothing of what they mean")
+    notice("generated vectors of words, a random direction each, without meaning")
     print_path(out)

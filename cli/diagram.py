@@ -204,7 +204,7 @@ def _require_finite_weights(frame: pd.DataFrame) -> None:
     infinite = np.isinf(weights).any(axis=1)
     if infinite.any():
         name = frame.loc[infinite, "label" if "label" in frame else "objective"].iloc[0]
-        raise InputError(f"weights must be finite to be drawn; those of {name} are not. Choose other options")
+        raise InputError(f"weights must be finite for a picture; those of {name} are not. Choose other options")
 
 
 def _clouds(options: DiagramOptions) -> pd.DataFrame:

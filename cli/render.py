@@ -50,7 +50,7 @@ def render(name: _Name, rows: _Rows, out: _Out = None, format: _Format = "table"
     asked = is_typed("style") or (out is not None and out.suffix.lower() in _PICTURES)  # for a picture
     if name in drawn and (asked or name not in printed):
         if is_typed("format"):
-            raise usage(f"--format is of tables; {name} is a picture: name a file, --out {name}.png, .pdf or .svg")
+            raise usage(f"--format is for tables; {name} is a picture: name a file, --out {name}.png, .pdf or .svg")
         _draw(name, rows, out, style)
         return
     if asked:

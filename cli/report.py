@@ -73,7 +73,7 @@ def _report_sources(
 
     of_runs = [f"--{name}" for name in ("label", "resamples", "published") if is_typed(name)]
     if of_runs:
-        raise usage(f"{' and '.join(of_runs)} are of studies and runs; {paths[0]} is neither. Leave them out")
+        raise usage(f"{' and '.join(of_runs)} are for studies and runs; {paths[0]} is neither. Leave them out")
     require_writable(out)
     sources = []
     for path in map(require_source, paths):

@@ -64,7 +64,7 @@ class KnownPairs:
         if not bool(((self.probability >= 0) & (self.probability <= 1)).all()):  # NaN is neither
             raise InputError(f"probability of {self.name} must be numbers in 0..1; it holds others")
         if len(np.unique(self.left * max(len(self.right_ids), 1) + self.right)) != len(self.left):
-            raise InputError(f"pairs of {self.name} must be there once; it holds one twice")
+            raise InputError(f"pairs of {self.name} must occur once; it holds one twice")
         if self.texts is not None:
             lengths = len(self.left_ids), len(self.right_ids), len(self.left)
             stated = tuple(
@@ -208,7 +208,7 @@ def numbered(ids: Sequence[str], what: str) -> dict[str, int]:
     rows = {item: row for row, item in enumerate(ids)}
     if len(rows) < len(ids):
         twice = next(item for row, item in enumerate(ids) if rows[item] != row)
-        raise InputError(f"{what} must differ, so that each names one item; {twice!r:.60} is there twice")
+        raise InputError(f"{what} must differ, so that each names one item; {twice!r:.60} occurs twice")
     return rows
 
 

@@ -35,7 +35,7 @@ class Relations:
         if self.sides.is_one_set != (self.labels is not None):
             raise InputError(f"labels must be given for one set, and only for that; sides are {self.sides.text}")
         if self.labels is not None and (self.labels.shape != (self.first,) or self.second != self.first):
-            raise InputError(f"labels must be {self.first}, one an item; got {self.labels.shape}")
+            raise InputError(f"labels must be {self.first}, one per item; got {self.labels.shape}")
         self._require_pairs()
         self._require_negatives()
 

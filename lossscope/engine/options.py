@@ -190,7 +190,7 @@ class SweepOptions:
         if self.mined is not None and self.negatives == "none":
             raise OptionError("--mined needs mined negatives; --negatives none leaves them out")
         if self.sampling in ("views", "classes") and (self.mined is not None or self.negatives != "batch"):
-            raise OptionError(f"--negatives and --mined are of pairs and groups; --sampling {self.sampling} has none")
+            raise OptionError(f"--negatives and --mined are for pairs and groups; --sampling {self.sampling} has none")
 
     @property
     def is_sample(self) -> bool:

@@ -38,7 +38,7 @@ def read_manifest(file: Path) -> dict[str, Any]:
     if stated is not None and stated != _digest_of(entries):
         raise InputError(
             f"entries of {show_path(file)} must match the SHA-256 that it states; they differ, so damage or a "
-            "change came later. Copy the folder again, or remove it and have it made again"
+            "change came later. Copy the folder again, or remove it and make it again"
         )
     return entries
 

@@ -190,7 +190,7 @@ class BatchInputs:
         if template.ndim != 2 or n != template.shape[1] or n < 2:
             raise InputError(f"S of one set must be (n, n), n at least 2; got {tuple(template.shape)}")
         if labels is not None and labels.shape != (n,):
-            raise InputError(f"labels must be one an item, ({n},); got {tuple(labels.shape)}")
+            raise InputError(f"labels must be one per item, ({n},); got {tuple(labels.shape)}")
         if self.mask is not None:
             mask = rows_of(without_itself(i2t_mask(template, self.mask)))
         else:
@@ -308,7 +308,7 @@ def _join_views(E: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
     size, views = E.shape[:2]
     if labels is not None and labels.shape != (size,):
         raise InputError(
-            f"labels must be one an item of embeddings (b, views, d), ({size},); got {tuple(labels.shape)}"
+            f"labels must be one per item of embeddings (b, views, d), ({size},); got {tuple(labels.shape)}"
         )
     labels = torch.arange(size, device=E.device) if labels is None else labels
     return E.transpose(0, 1).flatten(0, 1), labels.repeat(views)

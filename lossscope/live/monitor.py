@@ -261,8 +261,8 @@ class LossScope:
     def _require_objective(self, what: str) -> Objective:
         if self._objective is None:
             raise InputError(
-                f"LossScope must be given an objective to watch {what}, such as LossScope('ntxent:tau=0.05'); "
-                "without one it watches a loss: scope.wrap(loss), or the callback of a trainer"
+                f"LossScope must be given an objective to watch {what}, such as LossScope('ntxent:tau=0.05'). "
+                "Without one it watches a loss: scope.wrap(loss), or the callback of a trainer"
             )
         return self._objective
 
@@ -519,7 +519,7 @@ class LossScope:
             with write_atomically(path) as part:
                 frame.to_csv(part, index=False, lineterminator="\n")
         else:
-            raise InputError(f"history must be saved as .csv or .parquet; got {path.name!r}")
+            raise InputError(f"history must have the suffix .csv or .parquet; got {path.name!r}")
         return path
 
 

@@ -72,6 +72,6 @@ class RetrievalOptions:
         if self.judged_only and not self.judgements:
             raise OptionError("--judged-only needs --judgements FILE, which lists the judged pairs")
         if self.judgements and self.folds > 1:
-            raise OptionError("--judgements are of a whole split, whose parts they connect; leave out --folds")
+            raise OptionError("--judgements need a whole split, whose parts they connect; leave out --folds")
         if self.judgements and self.run_files is not None:
             raise OptionError("--run-files writes the data's own positives; leave out --judgements, or --run-files")

@@ -132,7 +132,7 @@ class Recipe:
                 f"loss-ramp-epoch must be an epoch of the run, at most {self.epochs}; got {self.loss_ramp_epoch}"
             )
         if self.optimiser == "ranger" and self.beta2 != 0.999:
-            raise InputError(f"beta2 is of adam and adamw; ranger has its own. Got {self.beta2}")
+            raise InputError(f"beta2 is for adam and adamw; ranger has its own. Got {self.beta2}")
         _one_of("optimiser", self.optimiser, typing.get_args(Optimiser))
         _one_of("schedule", self.schedule, typing.get_args(Schedule))
         _one_of("select-by", self.select_by, typing.get_args(SelectBy))

@@ -294,7 +294,7 @@ def test_a_page_leaves_the_files_of_a_user_alone(dump: Path, tmp_path: Path, mon
         ("diff dump.npz dump.npz --queries 5", "--queries is not of diff"),
         ("diff dump.npz dump.npz --out x", "--out is not of diff"),
         ("diff dump.npz dump.npz -o x.txt", "must end in"),
-        ("diff dump.npz --b-eps 0.1 --probes similarity", "--b-eps is of probes that count"),
+        ("diff dump.npz --b-eps 0.1 --probes similarity", "--b-eps is for probes that count"),
         ("diff dump.npz dump.npz --epochs", "one run folder"),
         ("diff dump.npz dump.npz --b-epoch 1", "leave B out"),
         ("diff dump.npz dump.npz --out x", "it writes no frame"),
@@ -333,7 +333,7 @@ def test_two_objectives_are_compared_in_one_unit_and_the_heading_says_it(dump: P
 def test_a_unit_is_of_probes_that_count(dump: Path) -> None:
     result = lossscope("diff dump.npz --objective ntxent --b-objective supcon --probes similarity --unit paper")
     assert result.exit_code == 2
-    assert "--unit is of probes that count, such as cocos; got similarity" in message(result)
+    assert "--unit is for probes that count, such as cocos; got similarity" in message(result)
 
 
 def test_the_heading_of_epochs_says_the_unit(run: Path) -> None:

@@ -192,9 +192,9 @@ LINES = [
     ("{sweep} --mined 2 --negatives none", 2, "--mined needs mined negatives; --negatives none leaves them out"),
     (
         "{sweep} --mined 2 --sampling views", 2,
-        "--negatives and --mined are of pairs and groups; --sampling views has none",
+        "--negatives and --mined are for pairs and groups; --sampling views has none",
     ),
-    ("{sweep} --negatives own --sampling views", 2, "are of pairs and groups; --sampling views has none"),
+    ("{sweep} --negatives own --sampling views", 2, "are for pairs and groups; --sampling views has none"),
     ("{sweep} --per-class 1", 2, "'--per-class': Input should be greater than or equal to 2"),
     (
         "{sweep} --mask nothing", 2,
@@ -344,7 +344,7 @@ LINES = [
     ("report", 2, "Missing argument"),
     ("report gone", 1, "source must exist; there is nothing at gone"),
     ("report runs/tiny dump.npz", 1, "dump.npz must be the folder of a study or of a run; it has neither"),
-    ("report dump.npz --label A", 2, "--label are of studies and runs; dump.npz is neither"),
+    ("report dump.npz --label A", 2, "--label are for studies and runs; dump.npz is neither"),
     ("report dump.npz dump.npz", 1, "sources of a report must differ; got dump.npz, dump.npz"),
     ("report dump.npz set.npz", 1, "must be of the same sides; got"),
     ("report dump.npz --columns nonsense", 1, "columns must be among"),
@@ -359,7 +359,7 @@ LINES = [
     # Audits and the doctor
     ("audit --out out", 2, "audit needs a SOURCE, or a file with texts: lossscope audit train.jsonl --out audit"),
     ("{audit} --threshold 0", 2, "must be above 0"),
-    ("{audit} --pairs pairs.csv --format json", 2, "--format json is of an audit's result"),
+    ("{audit} --pairs pairs.csv --format json", 2, "--format json is for an audit's result"),
     ("{audit} --threshold 2", 2, "less than or equal to 1"),
     ("{audit} --labels none.csv", 1, "none.csv"),
     ("{audit} --signal similarty", 2, "did you mean 'similarity'"),
@@ -405,7 +405,7 @@ LINES = [
     ("check ntxent --format latex", 2, "'latex' is not one of 'table', 'json'"),
     ("check ntxent --seed=-1", 2, "Invalid value for '--seed'"),
     ("check", 2, "Missing argument 'SPEC...', or --trainer."),
-    ("check ntxent --gradients sum", 2, "--gradients, --plain and --device are of --trainer, which is missing"),
+    ("check ntxent --gradients sum", 2, "--gradients, --plain and --device need --trainer, which is missing"),
     ("check ntxent triplet --trainer ./train.py:step", 2, "must be given no SPEC, or that of its step; got 2"),
     ("check ntxnt --trainer ./train.py:step", 2, "got 'ntxnt'; did you mean 'ntxent'?"),
     ("check --trainer ./train.py:step --gradients most", 2, "'most' is not one of 'mean', 'sum'"),

@@ -149,9 +149,9 @@ def test_an_id_that_two_items_have_is_refused() -> None:
     twice = KnownPairs(
         np.array([0, 1]), np.array([0, 0]), np.array([0.6, 0.7], np.float32), ("a", "a"), ("c", "d"), "m.npz"
     )
-    with pytest.raises(InputError, match=r"first side of m.npz must differ, .* 'a' is there twice"):
+    with pytest.raises(InputError, match=r"first side of m.npz must differ, .* 'a' occurs twice"):
         twice.require_items(["a", "b"], ["c", "d"])
-    with pytest.raises(InputError, match=r"second side of this split must differ, .* 'c' is there twice"):
+    with pytest.raises(InputError, match=r"second side of this split must differ, .* 'c' occurs twice"):
         KnownPairs(*PAIR, ("a", "b"), ("c", "d")).require_items(["a", "b"], ["c", "d", "c"])
     same = twice.probabilities(["a", "a"], ["c", "d"], np.arange(2), np.arange(2))
     assert same.tolist() == pytest.approx(np.array([[0.6, 0], [0.7, 0]])), "rows of the very same items are known"

@@ -213,7 +213,7 @@ def test_an_audit_of_pictures_has_the_texts_of_its_captions_alone(tmp_path: Path
 def test_an_id_that_two_items_have_is_not_looked_up() -> None:
     """The last of them would answer for both."""
     found = Suspects(known_pairs(left_ids=("a", "b", "a")))
-    with pytest.raises(InputError, match=r"pairs, looked up by ids, must differ, .*; 'a' is there twice"):
+    with pytest.raises(InputError, match=r"pairs, looked up by ids, must differ, .*; 'a' occurs twice"):
         found.hidden(["b"], ["y"])
     assert found.hidden_texts(["one"], ["y"]).tolist() == [[True]]
 

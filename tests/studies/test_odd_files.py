@@ -67,7 +67,7 @@ def test_a_table_of_thousands_of_columns_is_refused(tmp_path: Path) -> None:
 
 def test_weights_that_are_infinite_are_not_drawn(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["diagram", "--m", "-1", "--out", str(tmp_path / "a.png")])
-    assert result.exit_code == 1 and "must be finite to be drawn" in result.output
+    assert result.exit_code == 1 and "must be finite for a picture" in result.output
     assert not list(tmp_path.iterdir())
 
 

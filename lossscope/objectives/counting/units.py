@@ -141,8 +141,9 @@ def _require_scale(key: Hashable) -> float:
     saturates = weight > 0 and near / _APART < weight < near * _APART
     if not (saturates and _LEAST * largest <= weight < torch.inf):
         raise InputError(
-            f"weights in the unit relative need a loss whose weight saturates; that of {short_spec(objective)} is "
-            f"{weight:.3g} at s₊ = −1, s₋ = +1, {near:.3g} near there and up to {largest:.3g} elsewhere. {_OTHER_UNITS}"
+            "weights in the unit relative need a loss whose weight saturates. That of "
+            f"{short_spec(objective)} is {weight:.3g} at s₊ = −1, s₋ = +1, {near:.3g} near there and up to "
+            f"{largest:.3g} elsewhere. {_OTHER_UNITS}"
         )
     return weight
 

@@ -232,7 +232,7 @@ def test_similarities_that_no_unit_vectors_have_raise() -> None:
     ("Hinge", SpecError, "needs margin"),
     ("on_s:tau=x", SpecError, "must be float; got 'x'"),
     ("no_gradient", InputError, "has no gradient"),
-    ("a_matrix", InputError, r"one number, or one a query, \(6,\); got \(6, 6\)"),
+    ("a_matrix", InputError, r"one number, or one per query, \(6,\); got \(6, 6\)"),
     ("raises", InputError, "raised RuntimeError: boom"),
     ("is_nan", InputError, "finite numbers; got nan"),
 ])  # fmt: skip
@@ -388,7 +388,7 @@ def test_a_loss_of_shape_one_is_one_number(others: Path) -> None:
     S, mask = torch.rand(6, 6), pair_mask(torch.arange(6))
     one, plain = (build("objectives", f"{others}:{name}") for name in ("of_shape_one", "rows"))
     assert torch.equal(one(S, mask).W, plain(S, mask).W)
-    with pytest.raises(InputError, match=r"one number, or one a query, \(6,\); got \(12,\)"):
+    with pytest.raises(InputError, match=r"one number, or one per query, \(6,\); got \(12,\)"):
         build("objectives", f"{others}:of_two_batches")(S, mask)
 
 
