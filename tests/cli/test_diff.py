@@ -295,7 +295,7 @@ def test_a_page_leaves_the_files_of_a_user_alone(dump: Path, tmp_path: Path, mon
         ("diff dump.npz dump.npz --out x", "--out is not of diff"),
         ("diff dump.npz dump.npz -o x.txt", "must end in"),
         ("diff dump.npz --b-eps 0.1 --probes similarity", "--b-eps is for probes that count"),
-        ("diff dump.npz dump.npz --epochs", "one run folder"),
+        ("diff dump.npz dump.npz --epochs", "a single run folder"),
         ("diff dump.npz dump.npz --b-epoch 1", "leave B out"),
         ("diff dump.npz dump.npz --out x", "it writes no frame"),
         ("diff dump.npz --epochs --out x", "--out is not of diff --epochs: it writes no frame"),

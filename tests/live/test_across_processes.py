@@ -246,7 +246,7 @@ MESSAGES = {
     "step": "all processes must watch the same step; got 4",
     "direction": "must have the same probes, sides and directions; those of process rank {last} differ",
     "columns": "must have the candidates of all as columns of S; got 31",
-    "offset": "rows of each process must have positives of their own",
+    "offset": "rows of each process must have their own positives",
     "empty": "a batch must have a query; every process has none",
 }
 

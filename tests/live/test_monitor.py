@@ -325,7 +325,7 @@ def test_history_is_saved_whole(suffix: str, tmp_path: Path, S: Tensor) -> None:
     read: Callable[[Path], pd.DataFrame] = {"csv": pd.read_csv, "parquet": pd.read_parquet}[suffix]
     pd.testing.assert_frame_equal(read(path), scope.frame())
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-    with pytest.raises(InputError, match=r"must be saved as \.csv or \.parquet; got 'history.txt'"):
+    with pytest.raises(InputError, match=r"must have the suffix \.csv or \.parquet; got 'history.txt'"):
         scope.save(tmp_path / "history.txt")
 
 

@@ -136,7 +136,7 @@ def test_a_negative_positive_moves_the_threshold_down() -> None:
     ("gist", {"guide": None}, "no guide is given. Name its embeddings: --guide SOURCE"),
     ("same_text", {"candidate_keys": None}, "lossscope cannot use --mask same-text: it needs the inputs"),
     ("same_item", {"related": None}, "both sides in one set"),
-    ("pairs:file=mask.npz", {"items": None}, "--mask pairs cannot be used: it looks items up by the ids"),
+    ("pairs:file=mask.npz", {"items": None}, "lossscope cannot use --mask pairs: it looks items up by the ids"),
 ])  # fmt: skip
 def test_what_a_rule_needs_must_be_there(name: str, changes: dict[str, Any], says: str) -> None:
     rows = batch()
