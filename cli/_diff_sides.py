@@ -50,13 +50,15 @@ _B = "The other side, of one source"
 class OtherCondition:
     """How B is another than A, as typed; None: like A."""
 
-    b_objective: Annotated[tuple[str, ...], Choice(_B, "Objective of B; one for each of A.", names="objectives")] = ()
+    b_objective: Annotated[
+        tuple[str, ...], Choice(_B, "Objective of B; give one for each of A.", names="objectives")
+    ] = ()
     b_eps: Annotated[float | None, Choice(_B, "Threshold of B.")] = None
     b_mode: Annotated[
         Literal["eval", "train"] | None,
-        Choice(_B, "Mode of B's model: train has dropout, and batch norm of the batch."),
+        Choice(_B, "Mode of B's model: train uses dropout and the statistics of each batch."),
     ] = None
-    b_epoch: Annotated[int | None, Choice(_B, "Epoch of B, of the same run.", low=0)] = None
+    b_epoch: Annotated[int | None, Choice(_B, "Epoch of B, from the same run.", low=0)] = None
 
     @property
     def is_any(self) -> bool:
@@ -70,15 +72,17 @@ class OtherCondition:
 class Compared:
     """What is compared of both sides."""
 
-    probes: Annotated[tuple[str, ...], Choice(None, "NAME[:key=value,...]; repeat for several.", names="probes")] = (
+    probes: Annotated[
+        tuple[str, ...], Choice(None, "Probe, as NAME[:key=value,...]; repeat for several.", names="probes")
+    ] = (
         "cocos",
         "similarity",
     )
-    eps: Annotated[float | None, Choice(None, "Threshold of A, and of B.", shown="0.01")] = None
+    eps: Annotated[float | None, Choice(None, "Threshold of A, and of B without --b-eps.", shown="0.01")] = None
     unit: Unit = None
-    epoch: Annotated[int | None, Choice(None, "Epoch of A, a run folder.", shown="the best", low=0)] = None
+    epoch: Annotated[int | None, Choice(None, "Epoch of A, if A is a run folder.", shown="the best", low=0)] = None
     epochs: Annotated[
-        bool, Choice(None, "Of one run folder: the counts of every epoch, with their intervals.", flags="--epochs")
+        bool, Choice(None, "Show the counts of every epoch of a run folder, with intervals.", flags="--epochs")
     ] = False
 
     def specs(self, other: OtherCondition | None = None) -> tuple[str, ...]:
@@ -99,13 +103,13 @@ def require_sides(options: SweepArguments, other: OtherCondition) -> None:
             "diff needs B: a second source, or another condition of A, as --b-objective, --b-eps, --b-mode or --b-epoch"
         )
     if len(options.sources) == 2 and other.b_epoch is not None:
-        raise usage("--b-epoch is of one run folder; leave B out, or name the checkpoint of its epoch")
+        raise usage("--b-epoch is for a single run folder; leave B out, or name the checkpoint of its epoch")
 
 
 def require_epochs_alone(options: SweepArguments, compared: Compared, other: OtherCondition, page: Path | None) -> None:
     """Raise a usage error for options that --epochs has not."""
     if len(options.sources) != 1 or other.is_any or compared.epoch is not None or page is not None:
-        raise usage("--epochs is of one run folder alone; leave B, --epoch and --page out")
+        raise usage("--epochs is for a single run folder; leave B, --epoch and --page out")
     _refuse_typed(_NOT_OF_EPOCHS, "diff --epochs")
 
 
@@ -162,7 +166,7 @@ def probes_with(probes: Sequence[str], field: str, value: str, option: str) -> t
 
     built = [build("probes", probe) for probe in probes]
     if not any(hasattr(probe, field) for probe in built):
-        raise usage(f"{option} is of probes that count, such as cocos; got {', '.join(probes)}")
+        raise usage(f"{option} is for probes that count, such as cocos; got {', '.join(probes)}")
     specs = [Spec.parse(spec_of(probe)) for probe in built]
     for probe, spec in zip(built, specs, strict=True):
         if hasattr(probe, field):
@@ -193,7 +197,7 @@ def paired_sweep(
 
     trained = trained_choices(a, options.sweep, silent=True)
     if untyped(trained_options(a.recipe, a.name)) != untyped(trained_options(b.recipe, b.name)):
-        notice(f"Note: both sides have batches as {a.name} was trained; {b.name} was trained with others.")
+        notice(f"Note: both sides take the training batches of {a.name}; {b.name} trained with others.")
     typed = options.sweep.objectives
     of_a = objectives_for(typed, a.objective or b.objective, options.sources[0])
     if other.b_objective:

@@ -23,18 +23,18 @@ Sources = Annotated[
     ),
 ]
 Format = Annotated[
-    Literal["table", "json", "csv", "markdown", "latex"], Choice(OUTPUT, "Of the result.", flags="--format")
+    Literal["table", "json", "csv", "markdown", "latex"], Choice(OUTPUT, "Format of the result.", flags="--format")
 ]
 FailOn = Annotated[
-    Literal["error", "warning"] | None, Choice(None, "Exit with 3 for findings of this severity or above.")
+    Literal["error", "warning"] | None, Choice(None, "Exit with code 3 for findings of this severity or above.")
 ]
-LinesOrJson = Annotated[Literal["table", "json"], Choice(None, "Lines, or one JSON document.")]
+LinesOrJson = Annotated[Literal["table", "json"], Choice(None, "Format: lines, or a JSON document.")]
 File = Annotated[Path | None, Choice(OUTPUT, "File for the result instead of stdout.")]
 Unit = Annotated[
     WeightUnit | None,
     Choice(
         None,
-        "Of weights and eps: each paper's own, shares of the loss's saturated weight, or dL/ds itself.",
+        "Unit of weights and eps: that of the paper, shares of the loss's saturated weight, or dL/ds itself.",
         shown="paper; relative for several objectives",
     ),
 ]
@@ -43,13 +43,13 @@ Jobs = Annotated[
     int | None,
     Choice(
         RUNNING,
-        "Threads that share the work; numbers are the same with any. LOSSSCOPE_JOBS says it for all commands.",
+        "Threads that share the work; any number gives the same results. LOSSSCOPE_JOBS sets it for all commands.",
         shown="cores",
         low=1,
     ),
 ]
-Quiet = Annotated[bool, Choice(RUNNING, "No progress and no notices.", flags="--quiet,-q")]
-Verbose = Annotated[bool, Choice(RUNNING, "Say more on stderr.", flags="--verbose,-v")]
+Quiet = Annotated[bool, Choice(RUNNING, "Print no progress and no notices.", flags="--quiet,-q")]
+Verbose = Annotated[bool, Choice(RUNNING, "Print more on stderr.", flags="--verbose,-v")]
 Debug = Annotated[bool, Choice(RUNNING, "Show the traceback of an error.", flags="--debug")]
 
 

@@ -20,8 +20,7 @@ Show = Annotated[
     int | None,
     Choice(
         OUTPUT,
-        "Queries to list with their heaviest negatives: those with the most and the least gradient; of diff those that "
-        "changed most.",
+        "Queries to list with their heaviest negatives: those of most and least gradient, in diff the most changed.",
         low=1,
     ),
 ]

@@ -54,7 +54,7 @@ class SweepArguments:
     request: Request = OF_TRAIN
     dims: Annotated[
         tuple[int | None, ...],
-        Choice(SOURCE, "First dimensions of embeddings, with commas, as 64,128,full.", shown=False, read=_read_widths),
+        Choice(SOURCE, "Numbers of first dimensions to keep, such as 64,128,full.", shown=False, read=_read_widths),
     ] = (None,)
     sweep: SweepOptions = SweepOptions()  # noqa: RUF009 - never changed
     audit: Audit = None
@@ -218,7 +218,7 @@ def trained_choices(embedded: SplitEmbeddings, options: SweepOptions, silent: bo
     if trained and not silent:
         stated = ", ".join(f"{name} {'+'.join(v) if isinstance(v, tuple) else v}" for name, v in trained.items())
         other = "--negatives batch or --mask none says otherwise"
-        notice(f"Note: batches are as {embedded.name} was trained: {stated}; {other}.")
+        notice(f"Note: batches are as in the training of {embedded.name}: {stated}; {other}.")
     return trained
 
 

@@ -36,7 +36,7 @@ def audit(
         tuple[str, ...],
         Choice(
             None,
-            "Checkpoints, run folders or dumps of the same split; a file of rows; none: texts of --data alone.",
+            "Checkpoints, run folders or dumps of the same split, or a file of rows; without any, texts of --data.",
             metavar="[SOURCE|FILE]...",
             argument=True,
         ),
@@ -46,9 +46,9 @@ def audit(
         Path | None,
         Choice(None, "CSV of pairs (columns image,caption, or the names of the sides) to score into OUT/scores.csv."),
     ] = None,
-    shown: Annotated[int, Choice(OUTPUT, "Suspects on the page.", low=1, high=2000)] = 200,
+    shown: Annotated[int, Choice(OUTPUT, "Number of suspects on the page.", low=1, high=2000)] = 200,
     label: Annotated[bool, Choice(OUTPUT, "Open the sheet to label in the browser.")] = False,
-    format: Annotated[Literal["table", "json"], Choice(OUTPUT, "Of the result.", flags="--format")] = "table",
+    format: Annotated[Literal["table", "json"], Choice(OUTPUT, "Format of the result.", flags="--format")] = "table",
 ) -> None:
     """Are my negatives wrong? Find those that are positives.
 
@@ -70,19 +70,19 @@ def audit(
 
     `lossscope train --data scenes:ambiguity=0.4 --encoder vsepp --objective ntxent --mask audit/mask.npz`
 
-    OUT/index.html shows the strongest suspects; OUT/sheet.html has the pairs to label, with keys, and counts the rate
-    as you answer. The first line says what is known: `calibrated` by labels of your pairs, `transferred` from photos
-    and captions that people judged, or `ranked only`, where pairs are in order and there is no probability, no rate and
-    no mask before you label some.
+    OUT/index.html shows the strongest suspects. OUT/sheet.html has the pairs to label, with keys, and counts the rate
+    as you answer. The first line names the state: `calibrated` by labels of your pairs, `transferred` from people's
+    judgements of photos and captions, or `ranked only`. A ranked audit orders the pairs; it gives no probability,
+    rate or mask until you label pairs.
     """
     if not targets and options.source.data is None:
         raise usage("audit needs a SOURCE, or a file with texts: lossscope audit train.jsonl --out audit")
     if pairs is not None and label:
         raise usage("--label opens the sheet of an audit; --pairs writes scores alone")
     if pairs is not None and format == "json":
-        raise usage("--format json is of an audit's result; scores of --pairs are written to OUT/scores.csv")
+        raise usage("--format json is for an audit's result; --pairs writes its scores to OUT/scores.csv")
     if pairs is not None and options.worth:
-        raise usage("--worth is of an audit's mask; --pairs writes scores alone. Leave one of them out")
+        raise usage("--worth is for an audit's mask; --pairs writes scores alone. Leave one of them out")
     from lossscope.audit.steps.inputs import with_rows
 
     sources, options = with_rows(targets, options, is_typed("split"))
@@ -122,7 +122,7 @@ def _open(page: Path) -> None:
     except (webbrowser.Error, OSError):
         is_open = False
     if not is_open:
-        notice(f"Note: no browser could be opened. Open {page} yourself.")
+        notice(f"Note: lossscope could not open a browser. Open {page} yourself.")
 
 
 def _audit(sources: list[Path], options: Any, out: Path, shown: int) -> tuple[AuditResult, Path]:

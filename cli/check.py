@@ -34,14 +34,14 @@ class StepOptions:
         str | None,
         Choice(
             TRAINER,
-            "FILE.py:step, called as step(queries, candidates[, negatives]), or the loss of a library.",
+            "Training step: FILE.py:step, a function step(queries, candidates[, negatives]), or the loss of a library.",
             names="trainers",
             metavar="SPEC",
         ),
     ] = None
     gradients: Annotated[
         Literal["mean", "sum"],
-        Choice(TRAINER, "What the trainer does with gradients of processes; DDP: mean."),
+        Choice(TRAINER, "Reduction of gradients over the trainer's processes; DDP: mean."),
     ] = "mean"
     plain: Annotated[
         str | None,
@@ -59,14 +59,14 @@ def check(
         tuple[str, ...],
         Choice(
             None,
-            "Objective specs. With --trainer none, or the one objective that the step is.",
+            "Objective specs; with --trainer none, or that of the step.",
             names="objectives",
             metavar="SPEC...",
             argument=True,
         ),
     ] = (),
     step: StepOptions = StepOptions(),
-    processes: Annotated[int, Choice(None, "Processes to share a batch; 1: none.", low=1, high=16)] = 2,
+    processes: Annotated[int, Choice(None, "Processes that share a batch; 1: no sharing.", low=1, high=16)] = 2,
     seed: Seed = 0,
     format: LinesOrJson = "table",
 ) -> None:
@@ -82,20 +82,20 @@ def check(
 
     `lossscope check ntxent:tau=0.05 --trainer ./train.py:step --gradients sum`
 
-    Each line is one promise and what was measured of it on small random batches. A file that a spec names is run.
-    With --trainer, the step is called in new processes, each with its share of a batch.
-    Exit code 1 when a check fails; notes are worth reading, and fail nothing.
+    Each line is a promise, with its measurement on small random batches. The command runs a file that a spec names.
+    With --trainer it calls the step in new processes, each with its share of a batch. The exit code is 1 when a check
+    fails; notes are worth reading, and fail nothing.
     """
     if step.trainer is not None:
         if len(specs) > 1:
-            raise usage(f"--trainer must be given no SPEC, or the one that its step is; got {len(specs)}")
+            raise usage(f"--trainer must be given no SPEC, or that of its step; got {len(specs)}")
         document, verdicts = _check_trainer(step, specs[0] if specs else None, processes, seed, format)
         _finish(document, verdicts, "trainer", format)
         return
     if not specs:
         raise usage("Missing argument 'SPEC...', or --trainer.")
     if step != StepOptions():
-        raise usage("--gradients, --plain and --device are of --trainer, which is missing")
+        raise usage("--gradients, --plain and --device need --trainer, which is missing")
     document, verdicts = _check_objectives(specs, processes, seed, format)
     _finish(document, verdicts, "objective", format)
 

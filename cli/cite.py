@@ -14,20 +14,22 @@ from ._output import fold, print_text
 
 @command()
 def cite(
-    frames: Annotated[tuple[Path, ...], Choice(None, "Frame folders, as --out wrote them.", argument=True)],
+    frames: Annotated[tuple[Path, ...], Choice(None, "Frame folders that --out wrote.", argument=True)],
     statistic: Annotated[
-        tuple[str, ...], Choice(None, "Of these alone, as C_neg; repeat for several.", shown="all")
+        tuple[str, ...], Choice(None, "Statistic to cite, such as C_neg; repeat for several.", shown="all")
     ] = (),
     direction: Annotated[
-        tuple[str, ...], Choice(None, "Of these alone, as i2t; repeat for several.", shown="all")
+        tuple[str, ...], Choice(None, "Direction to cite, such as i2t; repeat for several.", shown="all")
     ] = (),
     format: Annotated[
         Literal["text", "bibtex", "json", "latex"],
-        Choice(None, "Sentences and papers, entries of papers, one document, or sentences that cite them."),
+        Choice(
+            None, "Format: sentences and papers, BibTeX entries, a JSON document, or LaTeX sentences with citations."
+        ),
     ] = "text",
     out: Annotated[Path | None, Choice(None, "File to write instead of stdout.")] = None,
 ) -> None:
-    """Cite a number: a sentence on how it was measured, and BibTeX.
+    """Cite a number: print its measurement in a sentence, and BibTeX.
 
     **Examples**
 
@@ -39,9 +41,9 @@ def cite(
 
     `lossscope cite frame --format bibtex > papers.bib`
 
-    A sentence has the statistic, its interval and how that was made, convention, eps, the objective with all its
-    parameters, the data and their fingerprint, batches, masks, the seed, and the version of lossscope. All parts of
-    the frame are read; one that is damaged or was changed is refused.
+    A sentence states the statistic, its interval and the method of that, convention, eps, and the objective with all
+    its parameters. It also states the data with their fingerprint, batches, masks, the seed, and the version of
+    lossscope. The command reads all parts of the frame, and refuses a damaged or changed part.
     """
     from lossscope.io.frame_summary import read_measurement
     from lossscope.tables.citing import documents

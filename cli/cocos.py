@@ -28,13 +28,13 @@ class Counting:
     """What counts, and how."""
 
     eps: Annotated[
-        tuple[float, ...], Choice(None, "Threshold: what is strictly above it counts; repeat for several.")
+        tuple[float, ...], Choice(None, "Threshold: a weight strictly above it counts; repeat for several.")
     ] = (0.01,)
     unit: Unit = None
-    convention: Annotated[Convention, Choice(None, "Way of counting.")] = "corrected"
-    curve: Annotated[Path | None, Choice(None, "Also count for every eps: a picture (.pdf, .png, .svg) or .csv.")] = (
-        None
-    )
+    convention: Annotated[Convention, Choice(None, "Counting convention.")] = "corrected"
+    curve: Annotated[
+        Path | None, Choice(None, "Also count at every eps, into a picture (.pdf, .png, .svg) or .csv.")
+    ] = None
 
     def __post_init__(self) -> None:
         for value in self.eps:
@@ -73,10 +73,10 @@ def cocos(counting: Counting, options: SweepArguments) -> None:
 
     `lossscope cocos ckpt.pt --objective ./my_loss.py:my_loss --objective triplet --unit relative`
 
-    A checkpoint knows its objective and its data; for a dump name --objective, or see the three usual ones. Means are
-    over queries, standard deviations over full batches. One objective is counted in the unit of its paper. Several are
-    counted in shares of each loss's saturated weight, which is one scale for all; --unit paper counts each in its own.
-    Your own loss has no paper, and is always counted in such shares.
+    A checkpoint knows its objective and its data. For a dump name --objective, or see the three usual losses. Means
+    are over queries, standard deviations over full batches. A single objective has the unit of its paper. Several
+    have a common scale, shares of each loss's saturated weight; --unit paper gives each its own unit. Your own loss
+    has no paper, so its unit is always such shares.
     """
     from lossscope.engine.selection import Selection
 

@@ -51,12 +51,12 @@ def compare(
 
     `lossscope compare saf.npz sgr.npz --metric all --all-pairs --format csv`
 
-    A difference is system − baseline. Of two systems A and B the baseline is A, as in `lossscope diff A B`; of more it
-    is the one with the best mean, unless --baseline names another. `diff` shows what the loss does in two models, batch
-    by batch; `compare` tests retrieval, of any number of systems and seeds. Runs that differ in their seed alone are
-    one system, which is named after its objective and whatever else differs; a source without a recipe is named after
-    its file. Where p is above 0.05 the table has the MDD, the smallest difference that the test would find. P(A > B) is
-    how often a system beats the baseline with a new seed. docs/compare.md explains the tests.
+    A difference is system − baseline. Of two systems A and B the baseline is A, as in `lossscope diff A B`. Of more
+    systems it is the best by its mean, unless --baseline names another. `diff` shows what the loss does in two
+    models, batch by batch; `compare` tests retrieval, of any number of systems and seeds. Runs that differ in their
+    seed alone are a single system; its name is its objective and whatever else differs. A source without a recipe has
+    the name of its file. Where p is above 0.05 the table shows the MDD, the smallest difference that the test would
+    find. P(A > B) is how often a system beats the baseline with a new seed. docs/compare.md explains the tests.
     """
     from lossscope.stats.compare import compare as compare_systems
     from lossscope.stats.per_image import metrics_of

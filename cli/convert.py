@@ -22,7 +22,11 @@ def convert(
     request: Annotated[Request, Only("vocabulary", "data", "encoder", "accepted_options")] = OF_TRAIN,
     old_pickle: Annotated[
         bool,
-        Choice(None, "Read with our restricted unpickler: files of Python 2 torch refuses.", flags="--old-pickle"),
+        Choice(
+            None,
+            "Use lossscope's restricted unpickler, for files of Python 2 that torch refuses.",
+            flags="--old-pickle",
+        ),
     ] = False,
     force: Annotated[bool, Choice(None, "Overwrite an existing file.", flags="--force")] = False,
 ) -> None:
@@ -36,7 +40,7 @@ def convert(
 
     `lossscope convert epoch_32.pt clip.pt --encoder-option model=ViT-B-32 --vocabulary bpe_simple_vocab_16e6.txt.gz`
 
-    Every tensor must find its place, or nothing is written. Nothing in the file but data is ever built.
+    The command writes nothing unless every tensor finds its place. It reads data alone, and runs no code of the file.
     """
     from lossscope.sources.checkpoints.conversion import describe, open_released
 

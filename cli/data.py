@@ -29,7 +29,7 @@ data = typer.Typer(
 app.add_typer(data, name="data")
 
 KINDS = ("expert", "words", "captions", "chosen")
-_New = Annotated[Path, Choice(None, "What to write.", argument=True)]
+_New = Annotated[Path, Choice(None, "File to write.", argument=True)]
 
 
 @command(group=data, work=Work(keeps=True))
@@ -39,9 +39,7 @@ def features(
     backbone: Annotated[
         str, Choice(None, "hog-grid, transformers:path=..., resnet:weights=...", names="features")
     ] = "hog-grid",
-    split: Annotated[
-        tuple[str, ...], Choice(None, "Split; repeat for several. Default: all there are.", words=SPLITS)
-    ] = (),
+    split: Annotated[tuple[str, ...], Choice(None, "Split; repeat for several. Default: all.", words=SPLITS)] = (),
     device: Device = "auto",
 ) -> None:
     """Turn pictures into a folder of features and captions that `precomp:root=OUT` reads.
@@ -53,7 +51,7 @@ def features(
     `lossscope data features --data coco:root=DIR --out coco_vit --backbone transformers:path=VIT,drop=1`
 
     Every image must have five captions, or every image exactly one: the format cannot hold anything else. The same
-    command resumes a run that was stopped; at most 256 pictures are processed again.
+    command resumes a stopped run, and processes at most 256 pictures again.
     """
     from lossscope.datasets.conversion.feature_extraction import Extraction
     from lossscope.registry import build, spec_of
@@ -72,7 +70,7 @@ def ecir(
     out: _New,
     name: Annotated[str, Choice(None, "Name of the data set, e.g. flickr30k.")],
 ) -> None:
-    """Convert the pickled data sets of the ECIR 2022 reproduction to Karpathy's format; nothing in them is run.
+    """Convert the pickled data sets of the ECIR 2022 reproduction to Karpathy's format, without running their code.
 
     **Examples**
 
@@ -95,7 +93,7 @@ def msrvtt(
     source: Annotated[Path, Choice(None, "Pickle of CE or MMT.", argument=True)],
     out: _New,
 ) -> None:
-    """Convert a pickle of CE or MMT for MSR-VTT; nothing in it is run.
+    """Convert a pickle of CE or MMT for MSR-VTT, without running its code.
 
     **Examples**
 
@@ -122,7 +120,7 @@ def similarity(
     source: Annotated[Path, Choice(None, "The .npy of VSE-infinity's evaluation.", argument=True)],
     out: _New,
 ) -> None:
-    """Convert the similarity matrix that VSE-infinity saves to a dump that every command takes; nothing in it is run.
+    """Convert VSE-infinity's similarity matrix to a dump that every command takes, without running its code.
 
     **Examples**
 

@@ -20,7 +20,7 @@ class Members:
     """Videos of MSR-VTT, with their captions."""
 
     captions: Annotated[Path, Choice(None, "Folder of MSR-VTT's captions and lists.")]
-    lists: Annotated[Literal["1k-a", "1k-b", "full"], Choice(None, "Whose videos and captions.")] = "1k-a"
+    lists: Annotated[Literal["1k-a", "1k-b", "full"], Choice(None, "Split whose videos and captions to use.")] = "1k-a"
     annotations: Annotated[str, Choice(None, "Pattern of the caption files.")] = "*videodatainfo.json"
 
     def read(self) -> dict[str, tuple[tuple[str, str], ...]]:
@@ -39,12 +39,12 @@ class Members:
 class ExpertOptions:
     """How features are drawn, see `SyntheticExperts`."""
 
-    models: Annotated[Literal["mmt", "ce"], Choice(None, "Whose experts.")] = "mmt"
-    width: Annotated[int, Choice(None, "Width of all experts; 0: that of the real ones.", low=0)] = 0
+    models: Annotated[Literal["mmt", "ce"], Choice(None, "Paper whose experts to generate.")] = "mmt"
+    width: Annotated[int, Choice(None, "Width of all experts; 0: that of the real experts.", low=0)] = 0
     frames: Annotated[int, Choice(None, "Most frames of a video.", low=1)] = 30
-    missing: Annotated[float, Choice(None, "Probability that an expert has nothing of a video.")] = 0.2
+    missing: Annotated[float, Choice(None, "Probability that an expert lacks a video.")] = 0.2
     noise: Annotated[float, Choice(None, "Length of the noise beside a signal of length 1.")] = 1.0
-    seed: Annotated[int, Choice(None, "Seed of everything drawn.", low=0)] = 0
+    seed: Annotated[int, Choice(None, "Seed of all random numbers.", low=0)] = 0
 
 
 @command("synthetic-experts", group=data)
@@ -59,7 +59,7 @@ def synthetic_experts(
 
     `lossscope data synthetic-experts msrvtt/features --captions msrvtt --width 64`
 
-    They are correlated with the captions by construction; what is reached on them says nothing about real videos.
+    The features correlate with the captions by construction, so a result on them says nothing about real videos.
     """
     from lossscope.datasets.conversion.synthetic_experts import SyntheticExperts
 
@@ -74,16 +74,16 @@ def synthetic_experts(
 def random_words(
     out: Annotated[Path, Choice(None, "Stem of the files to write.", argument=True)],
     members: Members,
-    width: Annotated[int, Choice(None, "Numbers of a word.", low=1)] = 64,
-    seed: Annotated[int, Choice(None, "Seed of everything drawn.", low=0)] = 0,
+    width: Annotated[int, Choice(None, "Numbers per word vector.", low=1)] = 64,
+    seed: Annotated[int, Choice(None, "Seed of all random numbers.", low=0)] = 0,
 ) -> None:
-    """Generate vectors of the words of MSR-VTT's captions, a random direction for each word, to train CE with.
+    """Generate a random vector for each word of MSR-VTT's captions, to train CE with.
 
     **Examples**
 
     `lossscope data random-words msrvtt/words --captions msrvtt`
 
-    They hold which words there are and nothing of what they mean.
+    A vector identifies its word, and holds nothing of its meaning.
     """
     from lossscope.datasets.conversion.random_word_vectors import write_word_vectors
 
@@ -91,5 +91,5 @@ def random_words(
     with progress() as report:
         step = None if report is None else functools.partial(report, "words")
         write_word_vectors(texts, out, width, seed, step)
-    notice("generated vectors of words, a random direction each: nothing of what they mean")
+    notice("generated vectors of words, a random direction each, without meaning")
     print_path(out)

@@ -42,11 +42,11 @@ def lint(
         Choice(None, "File or data set, such as the training data, that may not share a row; repeat."),
     ] = (),
     columns: Annotated[str, Choice(None, "Names of columns: query=title,positive=body.")] = "",
-    max_words: Annotated[int, Choice(None, "Words of a text that is not long.", low=1)] = 512,
+    max_words: Annotated[int, Choice(None, "Most words of a text; a longer one is a warning.", low=1)] = 512,
     fail_on: FailOn = None,
     format: LinesOrJson = "table",
 ) -> None:
-    """What is wrong with text data, seen without a model: copies, positives among negatives, empty texts, leaks.
+    """Find copies, positives among negatives, empty texts and leaks in text data, without a model.
 
     **Examples**
 
@@ -56,10 +56,10 @@ def lint(
 
     `lossscope data lint beir:root=scifact,run=bm25.trec --fail-on error`
 
-    Counts are of rows. Texts are equal when they are after NFC, casefold and collapsing white space. Errors are
-    positive-as-negative, no-positive, empty-text, short-text and split-leak; warnings duplicates, near-duplicates,
-    near-copies, other-positive-as-negative and long-text. Any size: the file is read once, those parts again that may
-    hold near-duplicates, with about 90 bytes of memory a row.
+    Counts are of rows. Two texts are equal if they agree after NFC, casefold and collapsing white space. Errors are
+    positive-as-negative, no-positive, empty-text, short-text and split-leak; warnings are duplicates,
+    near-duplicates, near-copies, other-positive-as-negative and long-text. A file of any size will do: the command
+    reads it once, and the parts with possible near-duplicates again. It needs about 90 bytes of memory per row.
     """
     from lossscope.datasets.lint.suite import lint as run_lint
     from lossscope.datasets.lint.targets import lint_sources

@@ -21,11 +21,11 @@ _TITLES = {
 
 @command(work=Work(keeps=True))
 def demo(
-    out: Annotated[Path, Choice(None, "Folder to write; a demo that was stopped is resumed.")] = Path("demo"),
+    out: Annotated[Path, Choice(None, "Folder to write; the same command resumes it.")] = Path("demo"),
     data: Annotated[
         Literal["scenes", "passages"], Choice(None, "Rendered images and captions, or questions and passages.")
     ] = "scenes",
-    quick: Annotated[bool, Choice(None, "Smaller, in about a minute.", flags="--quick")] = False,
+    quick: Annotated[bool, Choice(None, "Run a smaller demo, in about a minute.", flags="--quick")] = False,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
@@ -39,8 +39,8 @@ def demo(
 
     `lossscope demo --data passages`
 
-    It is the study lossscope/studies/demo.toml, or demo_passages.toml, and its report. Everything is generated and
-    trained here, from a seed; nothing is downloaded.
+    The demo runs the study lossscope/studies/demo.toml, or demo_passages.toml, and writes its report. It generates
+    the data and trains the models here, from a seed, without any download.
     """
     import time
 
@@ -60,7 +60,7 @@ def demo(
         unfinished = [status for status in statuses if status.status != "done"]
         if unfinished:
             raise InputError(
-                f"{unfinished[0].run.key} must be done; it is {unfinished[0].status}: {unfinished[0].reason}"
+                f"{unfinished[0].run.key} must be finished; it is {unfinished[0].status}: {unfinished[0].reason}"
             )
         notice("Drawing the report")
         page = report([study.path], out / "report", ReportOptions(title=_TITLES[data]), progress=bar)

@@ -51,8 +51,8 @@ class DiagramOptions:
     beta: Annotated[float, Choice(_GOAL, "Slope of the negative sigmoid.")] = 10.0
     lam: Annotated[float, Choice(_GOAL, "Midpoint of the sigmoids.")] = 0.5
     m: Annotated[float, Choice(_GOAL, "Relative term m of the -ms pair weights.", flags="--m")] = 0.1
-    low: Annotated[float, Choice(_GRID, "Smallest similarity drawn; with --overlay that of the queries.")] = -1.0
-    high: Annotated[float, Choice(_GRID, "Largest similarity drawn.")] = 1.0
+    low: Annotated[float, Choice(_GRID, "Smallest similarity to draw; with --overlay that of the queries.")] = -1.0
+    high: Annotated[float, Choice(_GRID, "Largest similarity to draw.")] = 1.0
     points: Annotated[
         int | None,
         Choice(
@@ -65,30 +65,32 @@ class DiagramOptions:
     ] = None
     overlay: Annotated[
         tuple[Path, ...],
-        Choice(_OVERLAY, "Source whose queries are drawn on the field, as clouds; repeat for several."),
+        Choice(_OVERLAY, "Source whose queries appear on the field as clouds; repeat for several."),
     ] = ()
-    path: Annotated[bool, Choice(_OVERLAY, "The cloud of every epoch; --overlay is a run folder.", flags="--path")] = (
-        False
-    )
+    path: Annotated[
+        bool, Choice(_OVERLAY, "Draw the cloud of every epoch of a run folder, --overlay.", flags="--path")
+    ] = False
     request: Annotated[Request, Only("data", "split", "device", "trust_code", panel=_OVERLAY)] = OF_TRAIN
     batch_size: Annotated[
         int | None,
         Choice(
             _OVERLAY,
-            "Pairs of a batch, which holds the hardest negative; or `all`.",
+            "Pairs per batch, which holds the hardest negative; or `all`.",
             shown="128",
             read=read_batch_size,
         ),
     ] = 128
     direction: Annotated[
         str,
-        Choice(_OVERLAY, "Queries that are drawn: i2t, t2i, q2d, ..., or both.", words=("i2t", "t2i", "both")),
+        Choice(_OVERLAY, "Queries to draw: i2t, t2i, q2d, ..., or both.", words=("i2t", "t2i", "both")),
     ] = "both"
     seed: Annotated[int, Choice(_OVERLAY, "Seed of batches and of initial weights.", low=0)] = 0
-    arrows: Annotated[bool, Choice(_PICTURE, "Also where a step of descent moves each triplet.", flags="--arrows")] = (
-        False
+    arrows: Annotated[
+        bool, Choice(_PICTURE, "Also draw where a gradient step moves each triplet.", flags="--arrows")
+    ] = False
+    style: Annotated[Literal["screen", "paper"], Choice(_PICTURE, "Style; paper: 8 pt, columns of 3.3 inches.")] = (
+        "screen"
     )
-    style: Annotated[Literal["screen", "paper"], Choice(_PICTURE, "paper: 8 pt, columns of 3.3 inches.")] = "screen"
     out: Annotated[
         Path | None,
         Choice(
@@ -98,7 +100,7 @@ class DiagramOptions:
             flags="--out,-o",
         ),
     ] = None
-    format: Annotated[Literal["table", "csv"], Choice(_PICTURE, "csv prints the numbers instead of drawing them.")] = (
+    format: Annotated[Literal["table", "csv"], Choice(_PICTURE, "Picture, or csv to print its numbers instead.")] = (
         "table"
     )
 
@@ -125,8 +127,8 @@ def diagram(options: DiagramOptions) -> None:
 
     `lossscope diagram --triplet nca --overlay runs/mine --path --style paper -o path.pdf`
 
-    `lossscope diagram` alone draws GOAL's Figures 2 and 3. The path of each picture is printed; `--format csv`
-    prints the numbers drawn instead.
+    `lossscope diagram` alone draws GOAL's Figures 2 and 3. The command prints the path of each picture; with
+    `--format csv` it prints the numbers instead.
     """
     from lossscope.engine.weight_fields import PAIRS, TRIPLETS, goal_specs
     from lossscope.stats.metric_names import is_direction
@@ -202,7 +204,7 @@ def _require_finite_weights(frame: pd.DataFrame) -> None:
     infinite = np.isinf(weights).any(axis=1)
     if infinite.any():
         name = frame.loc[infinite, "label" if "label" in frame else "objective"].iloc[0]
-        raise InputError(f"weights must be finite to be drawn; those of {name} are not. Choose other options")
+        raise InputError(f"weights must be finite for a picture; those of {name} are not. Choose other options")
 
 
 def _clouds(options: DiagramOptions) -> pd.DataFrame:

@@ -48,19 +48,19 @@ SCHEMA = "lossscope.diff/1"
 class Shown:
     """What of the differences is shown beside the tables."""
 
-    top: Annotated[int, Choice(OUTPUT, "Queries that changed most to list; 0: none.", low=0)] = 10
-    by: Annotated[str, Choice(OUTPUT, "Number of a query that --top goes by.")] = "count"
+    top: Annotated[int, Choice(OUTPUT, "Number of most changed queries to list; 0: none.", low=0)] = 10
+    by: Annotated[str, Choice(OUTPUT, "Number of a query by which --top ranks.")] = "count"
     page: Annotated[Path | None, Choice(OUTPUT, "Folder for a page with tables and a picture.")] = None
-    picture: Annotated[Path | None, Choice(OUTPUT, "Of the intervals: .png, .pdf or .svg.", flags="--picture,-o")] = (
-        None
-    )
+    picture: Annotated[
+        Path | None, Choice(OUTPUT, "Picture of the intervals: .png, .pdf or .svg.", flags="--picture,-o")
+    ] = None
 
     def listing(self, options: SweepArguments) -> Shown:
         """Return the same with the length of --show, where that is typed. Raises a usage error for it beside --top."""
         if options.show is None:
             return self
         if is_typed("top"):
-            raise usage("--top and --show both say how many changed queries are listed; give one")
+            raise usage("--top and --show both limit the list of changed queries; give one")
         return replace(self, top=options.show)
 
 
@@ -99,9 +99,9 @@ def diff(compared: Compared, other: OtherCondition, options: SweepArguments, sho
 
     `lossscope diff runs/triplet-seed0 --epochs -o counts.png`
 
-    Both sources must have the same items in the same order. Every difference is B − A; its interval is over other data
-    like these, paired query by query, and says nothing of other seeds. Each side is counted under the objective that
-    it was trained with, unless --objective names one for both.
+    Both sources must have the same items in the same order. Every difference is B − A. Its interval pairs query with
+    query; it covers other data like these, not other seeds. Each side keeps the objective of its training, unless
+    --objective names one for both.
     """
     require_picture(shown.picture, "--picture")
     if compared.epochs:
@@ -163,7 +163,7 @@ def _say_what_was_assumed(result: PairedResult, a: Any, b: Any) -> None:
         from lossscope.engine.paired_items import unstated_ids
 
         if sides := unstated_ids(a, b):
-            notice(f"Note: neither source states ids of {' and '.join(sides)}: item i of A is taken as item i of B.")
+            notice(f"Note: neither source states ids of {' and '.join(sides)}: diff takes item i of A as item i of B.")
     for text in result.left_out:
         notice(f"Note: left out: {text}.")
     if result.without_interval:

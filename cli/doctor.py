@@ -50,16 +50,14 @@ def doctor(
     ] = (),
     log: Annotated[
         Path | None,
-        Choice(
-            SOURCE, "Log of the training, of any trainer: CSV, TensorBoard events, trainer_state.json, or a folder."
-        ),
+        Choice(SOURCE, "Training log of any trainer: CSV, TensorBoard events, trainer_state.json, or a folder."),
     ] = None,
     options: Options = Options(source=OF_TRAIN),  # noqa: B008 - never changed
     fail_on: FailOn = None,
-    format: Annotated[Literal["table", "json", "markdown"], Choice(OUTPUT, "Of the result.")] = "table",
-    out: Annotated[Path | None, Choice(OUTPUT, "Folder for a page with the pictures that prove it.")] = None,
+    format: Annotated[Literal["table", "json", "markdown"], Choice(OUTPUT, "Format of the result.")] = "table",
+    out: Annotated[Path | None, Choice(OUTPUT, "Folder for a page with pictures that prove the findings.")] = None,
 ) -> None:
-    """Is my training broken? What is wrong, the proof, what to do.
+    """Is my training broken? Find the problem, its proof, and a fix.
 
     **Examples**
 
@@ -75,8 +73,8 @@ def doctor(
 
     `lossscope doctor embeddings.npz dump.npz --same-items`
 
-    The likeliest cause comes first; what it explains is folded under it. Modality gap, cone and a pinned scale are
-    notes: they are normal in good models. docs/doctor.md has every finding, its thresholds, and how often it is wrong.
+    The likeliest cause comes first; the problems that it explains stand under it. Modality gap, cone and a pinned
+    scale are notes, as good models have them. docs/doctor.md lists every finding, its thresholds and its error rate.
     """
     from lossscope.doctor.examination.examine import examine_sources
 

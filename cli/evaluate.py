@@ -60,10 +60,9 @@ def evaluate(
 
     `lossscope eval ckpt.pt --split test --judgements ExpertAnnotations.txt`
 
-    Ranks count strictly higher candidates; `ties` is the number of queries that have a non-relevant candidate exactly
-    as high as the best relevant one. Of sides other than images and captions, queries are the items that have a
-    positive, and the candidates all items of the other side; docs/concepts/retrieval.md defines each number, and what
-    `--judgements` changes.
+    A rank counts strictly higher candidates. `ties` counts the queries with a non-relevant candidate exactly as high
+    as the best relevant one. Outside of images and captions, queries are the items with a positive, and candidates
+    are all items of the other side. docs/concepts/retrieval.md defines each number, and what `--judgements` changes.
     """
     from lossscope.io.frames import join
     from lossscope.retrieval.evaluate import evaluate as evaluate_sources

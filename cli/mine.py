@@ -18,7 +18,7 @@ from ._sources import OF_TRAIN, load_source
 def mine(
     source: Annotated[Path, Choice(None, "Checkpoint, run folder or dump.", argument=True)],
     out: Annotated[Path, Choice(None, "Folder to write; the same command resumes it.")],
-    top: Annotated[int, Choice(None, "Candidates kept of each item.", low=1)] = 300,
+    top: Annotated[int, Choice(None, "Candidates to keep per item.", low=1)] = 300,
     request: Request = OF_TRAIN,
 ) -> None:
     """Find the hardest candidates of each query under a model.
@@ -29,7 +29,8 @@ def mine(
 
     `lossscope train --data scenes --encoder vsepp --objective aoq --init BEST.pt --offline candidates`
 
-    Candidates of the item's own image are left out. To refresh the lists, mine a later checkpoint into a new folder.
+    The lists leave out candidates of the item's own image. To refresh the lists, mine a later checkpoint into a new
+    folder.
     """
     from lossscope.training.offline_candidates import mine_candidates
 

@@ -56,7 +56,10 @@ def probe(
     probes: Annotated[
         tuple[str, ...],
         Choice(
-            None, "all, cheap, or NAME[:key=value,...]; repeat for several.", words=("all", "cheap"), names="probes"
+            None,
+            "Probe: all, cheap, or NAME[:key=value,...]; repeat for several.",
+            words=("all", "cheap"),
+            names="probes",
         ),
     ] = ("cheap",),
 ) -> None:
@@ -70,9 +73,9 @@ def probe(
 
     `lossscope probe embeddings.npz --objective triplet --probes similarity --probes tangent --out frame/`
 
-    The first word may name a probe, whose own options `lossscope probe NAME --help` shows. Any other word is a source;
-    write `./recall` for a file that is named like a probe. Without a name you get the probes that cost little. `all`
-    and `cheap` skip the probes that do not apply to the source, and say so on stderr.
+    The first word may name a probe; `lossscope probe NAME --help` shows its options. Any other word is a source;
+    write `./recall` for a file with the name of a probe. Without a name the command runs the probes that cost little.
+    `all` and `cheap` skip the probes that do not apply to the source, with a note on stderr.
     """
     from lossscope.engine.selection import Selection
 

@@ -21,8 +21,8 @@ _Rows = Annotated[Path, Choice(None, "Numbers: .csv or .parquet.", argument=True
 _Out = Annotated[
     Path | None, Choice(None, "File to write; a picture ends in .png, .pdf or .svg.", shown=False, flags="--out,-o")
 ]
-_Format = Annotated[Literal["table", "csv", "markdown", "latex"], Choice(None, "Of a table.")]
-_Style = Annotated[Literal["screen", "paper"], Choice(None, "Of a picture; paper: 8 pt, 3.3 inches wide.")]
+_Format = Annotated[Literal["table", "csv", "markdown", "latex"], Choice(None, "Format of a table.")]
+_Style = Annotated[Literal["screen", "paper"], Choice(None, "Style of a picture; paper: 8 pt, 3.3 inches wide.")]
 
 
 @command()
@@ -42,15 +42,15 @@ def render(name: _Name, rows: _Rows, out: _Out = None, format: _Format = "table"
     `lossscope render retrieval report/numbers/rows.parquet --format markdown`
 
     `lossscope list pictures` and `lossscope list tables` show the names. Numbers are summary rows (--format csv), an
-    evaluation, a report's numbers/, or your own; a file without the columns that a name needs is refused, and the
-    message lists them. Where a picture and a table share a name, --out FILE.png asks for the picture.
+    evaluation, a report's numbers/, or your own. The command refuses a file without the columns that a name needs,
+    and lists them. Where a picture and a table share a name, --out FILE.png asks for the picture.
     """
     name = require_declared(name, "NAME", "pictures", "tables")
     drawn, printed = ({item.name for item in declarations(kind)} for kind in ("pictures", "tables"))
     asked = is_typed("style") or (out is not None and out.suffix.lower() in _PICTURES)  # for a picture
     if name in drawn and (asked or name not in printed):
         if is_typed("format"):
-            raise usage(f"--format is of tables; {name} is a picture: name a file, --out {name}.png, .pdf or .svg")
+            raise usage(f"--format is for tables; {name} is a picture: name a file, --out {name}.png, .pdf or .svg")
         _draw(name, rows, out, style)
         return
     if asked:

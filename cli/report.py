@@ -43,9 +43,9 @@ def report(
 
     `lossscope report a.npz b.npz --out report`
 
-    Runs of a study were evaluated when they were trained; run folders that were not, or have another best checkpoint
-    since, are evaluated first. The page of embeddings and of models that lossscope did not train has their retrieval,
-    which samples carry the gradient under the usual losses, and what `lossscope doctor` finds.
+    The command first evaluates run folders whose best checkpoint has no evaluation yet; a study evaluates its own
+    runs. The page of embeddings, or of models from elsewhere, shows their retrieval, the samples that carry the
+    gradient under the usual losses, and the findings of `lossscope doctor`.
     """
     from lossscope.studies.report import is_study_or_run
     from lossscope.studies.report import report as write_report
@@ -73,7 +73,7 @@ def _report_sources(
 
     of_runs = [f"--{name}" for name in ("label", "resamples", "published") if is_typed(name)]
     if of_runs:
-        raise usage(f"{' and '.join(of_runs)} are of studies and runs; {paths[0]} is neither. Leave them out")
+        raise usage(f"{' and '.join(of_runs)} are for studies and runs; {paths[0]} is neither. Leave them out")
     require_writable(out)
     sources = []
     for path in map(require_source, paths):

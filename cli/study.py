@@ -43,7 +43,7 @@ StudyFile = Annotated[
     Path,
     Choice(
         None,
-        "TOML file of the study, the folder of one, or the name of one that comes with lossscope.",
+        "TOML file or folder of a study, or the name of a study that comes with lossscope.",
         argument=True,
         completes=_shipped_studies,
     ),
@@ -59,16 +59,14 @@ def run(
         str,
         Choice(None, "local:jobs=2, torchrun:processes=2, or slurm:minutes=120,partition=gpu.", names="launchers"),
     ] = "local",
-    data: Annotated[
-        tuple[str, ...], Choice(None, "NAME=SPEC: where a data entry's files are on this machine; repeat.")
-    ] = (),
+    data: Annotated[tuple[str, ...], Choice(None, "Files of a data entry on this machine, as NAME=SPEC; repeat.")] = (),
     dry_run: Annotated[
-        bool, Choice(None, "Say what would run and what it costs, then stop.", flags="--dry-run")
+        bool, Choice(None, "Print what would run and what it costs, then stop.", flags="--dry-run")
     ] = False,
-    retry: Annotated[bool, Choice(None, "Run again what failed.", flags="--retry-failed")] = False,
+    retry: Annotated[bool, Choice(None, "Run the failed runs again.", flags="--retry-failed")] = False,
     request: Annotated[Request, Only("trust_code", "device")] = OF_TRAIN,
 ) -> None:
-    """Train and evaluate every run of the grid; the same command resumes a study that was stopped.
+    """Train and evaluate every run of the grid; the same command resumes a stopped study.
 
     **Examples**
 
@@ -80,7 +78,7 @@ def run(
 
     `lossscope study run studies/bleeker2022-vsepp.toml --launcher slurm:partition=gpu,minutes=600`
 
-    A run that fails does not stop the others; `lossscope study status` says why it did.
+    A failed run does not stop the others; `lossscope study status` shows its error.
     """
     from lossscope.registry import build
     from lossscope.studies.worker import prepare
@@ -110,7 +108,7 @@ def run(
     for state in stopped:
         message(f"Stopped: {state.run.key}: {state.reason}")
     if stopped:
-        message(f"{len(stopped)} of {len(statuses)} runs were stopped; the same command resumes them.")
+        message(f"{len(stopped)} of {len(statuses)} runs stopped early; the same command resumes them.")
     if failed or stopped:
         raise typer.Exit(1)
 
@@ -119,9 +117,9 @@ def run(
 def status(
     file: StudyFile,
     out: Out = None,
-    format: Annotated[Literal["table", "json", "csv"], Choice(None, "Of the list of runs.")] = "table",
+    format: Annotated[Literal["table", "json", "csv"], Choice(None, "Format of the list of runs.")] = "table",
 ) -> None:
-    """Which runs are done, running, waiting, or failed and why.
+    """List the runs: done, running, waiting, or failed, with the reason.
 
     **Examples**
 
@@ -208,7 +206,7 @@ def table(
     out: Out = None,
     format: Format = "table",
 ) -> None:
-    """The study's tables: those of its paper, the published values beside ours, or retrieval.
+    """Print the study's tables: those of its paper, the published values beside ours, or retrieval.
 
     **Examples**
 
@@ -227,7 +225,7 @@ def table(
 def worker(
     folder: Annotated[Path, Choice(None, "Folder of the study.", argument=True)],
     key: Annotated[str, Choice(None, "Key of the run.", argument=True)],
-    trusted_file: Annotated[tuple[Path, ...], Choice(None, "Python file that may be imported; repeat.")] = (),
+    trusted_file: Annotated[tuple[Path, ...], Choice(None, "Python file that the worker may import; repeat.")] = (),
     device: Device = "cpu",
 ) -> None:
     """Train and evaluate one run of a study; launchers start this."""

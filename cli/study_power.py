@@ -31,18 +31,18 @@ def power(
         tuple[str, ...],
         Choice(
             None,
-            "As of `lossscope compare`, or a count such as i2t_C_neg; repeat for several. Unless given: rsum, of other "
-            "sides nDCG@10 of the first direction.",
+            "Metric of `lossscope compare`, or a count such as i2t_C_neg; repeat for several. Default: "
+            "rsum, for other sides nDCG@10 of the first direction.",
             shown=False,
             words=METRICS,
         ),
     ] = (),
-    baseline: Annotated[str | None, Choice(None, "System that all others are paired with.", shown="every pair")] = None,
+    baseline: Annotated[str | None, Choice(None, "System to pair all others with.", shown="every pair")] = None,
     options: PlanOptions = PlanOptions(),  # noqa: B008 - never changed
     resampling: Resampling = _OF_BOOTSTRAP,
     format: Format = "table",
 ) -> None:
-    """The smallest difference that n seeds, or n images, can show, by the spread of a study's runs.
+    """Compute the smallest difference that n seeds, or n images, can show, from the spread of a study's runs.
 
     **Examples**
 
@@ -52,8 +52,8 @@ def power(
 
     `lossscope study power runs/li2022-small --metric i2t_R@1 --metric i2t_C_0 --format csv > power.csv`
 
-    The runs that are done are the pilot, with two seeds or more of each system; three give a rough answer, with its
-    interval. `lossscope render power power.csv` draws it. What is computed: docs/study.md.
+    The finished runs are the pilot; it needs two seeds or more of each system. Three give a rough answer, with its
+    interval. `lossscope render power power.csv` draws it. docs/study.md defines the numbers.
     """
     from lossscope.stats.pilot import plan
     from lossscope.studies.report import read_runs
@@ -67,7 +67,7 @@ def power(
     for left_out in _absent(rows, set(results.retrieval["objective_label"])):
         notice(f"Note: {left_out}.")
     if len(results.gaps):
-        notice(f"Note: {len(results.gaps)} of {len(results.runs)} runs are not done, and left out.")
+        notice(f"Note: {len(results.gaps)} of {len(results.runs)} runs have not finished; power leaves them out.")
     command = {
         "name": "study power", "study": str(file), "metrics": list(metric), "baseline": baseline,
         "seeds": list(options.seeds), "images": list(options.images), "difference": options.difference,

@@ -41,7 +41,7 @@ def _presets() -> list[str]:
 class Stated:
     """Where a recipe comes from, beside the choices that were typed."""
 
-    config: Annotated[Path | None, Choice(DATA, "TOML file with any of the choices of a training.")] = None
+    config: Annotated[Path | None, Choice(DATA, "TOML file with any of these options.")] = None
     preset: Annotated[
         str | None, Choice(MODEL, "A paper's recipe by name (`lossscope list presets`).", completes=_presets)
     ] = None
@@ -83,7 +83,7 @@ class Probed:
 
     probe: Annotated[
         tuple[str, ...],
-        Choice(_PROBES, "Probe of batches, written to probes.csv; repeat for several.", names="probes"),
+        Choice(_PROBES, "Probe to run on batches, into probes.csv; repeat for several.", names="probes"),
     ] = ()
     probe_every: Annotated[
         int | None,
@@ -99,7 +99,7 @@ class Examined:
         bool,
         Choice(
             _DOCTOR,
-            "Look for what goes wrong while it trains: on stderr, in events.jsonl and in TensorBoard.",
+            "Report problems during training, on stderr, in events.jsonl and in TensorBoard.",
             flags="--doctor",
         ),
     ] = False
@@ -107,15 +107,14 @@ class Examined:
         Literal["error", "warning"] | None,
         Choice(
             _DOCTOR,
-            "Stop at the first finding of --doctor of this severity or above: the state is saved, as after "
-            "Ctrl-C, and the exit code is 3.",
+            "Stop at the first --doctor finding of this severity or above: save the state, and exit with code 3.",
         ),
     ] = None
     recorder: Annotated[
         int,
         Choice(
             _DOCTOR,
-            "Newest batches that --doctor writes to recorder/ of the run when a finding begins; 0: none.",
+            "Newest batches that --doctor writes to the run's recorder/ when a finding begins; 0: none.",
             low=0,
         ),
     ] = 0
@@ -191,14 +190,14 @@ def train(
 
     `torchrun --nproc-per-node 4 -m lossscope_cli train --data ... --encoder ... --objective ...`
 
-    A run that was stopped, even by kill -9, is resumed with --resume to the same bits as an unbroken one.
+    --resume continues a stopped run, even after kill -9, to the same bits as an unbroken run.
     """
     from lossscope.training import loop
     from lossscope.training.monitor import ProbeSchedule
     from lossscope.training.observers import Observers
 
     if probed.probe_every is not None and not probed.probe and kept.resume is None:
-        raise usage("--probe-every says how often --probe is run; give --probe, too, e.g. --probe cocos")
+        raise usage("--probe-every spaces the probes of --probe; give --probe, too, e.g. --probe cocos")
     if kept.resume is not None:
         _require_nothing_else(choices)
         recipe, folder = None, kept.resume
@@ -238,7 +237,7 @@ def _stopped_by(watcher: Any, folder: Path) -> Iterator[None]:
     try:
         yield
     except Stopped as stopped:
-        message(f"Stopped: {stopped}. The state is saved; resume with --resume {folder}")
+        message(f"Stopped: {stopped}. The run saved its state; resume with --resume {folder}")
         raise typer.Exit(FOUND) from stopped
     except Interrupted as interrupted:
         raise Interrupted(f"{interrupted}; {_resuming(folder)}") from interrupted

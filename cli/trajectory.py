@@ -17,7 +17,7 @@ from ._output import notice, print_csv, print_tables
 def trajectory(
     runs: Annotated[tuple[Path, ...], Choice(None, "Run folders.", argument=True)],
     out: Annotated[Path, Choice(None, "Picture: .png, .pdf or .svg.", flags="--out,-o")] = Path("trajectory.png"),
-    format: Annotated[Literal["table", "csv", "json"], Choice(None, "Of the rows of epochs.")] = "table",
+    format: Annotated[Literal["table", "csv", "json"], Choice(None, "Format of the rows of epochs.")] = "table",
 ) -> None:
     """Draw loss, rsum and similarities against epochs.
 

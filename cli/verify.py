@@ -43,8 +43,8 @@ def verify(
 
     `lossscope verify runs/bleeker2022-small`
 
-    Of a run every checkpoint, table and evaluated frame is read, of a study every run. Exit code 1 when anything is
-    wrong; nothing in a file is ever run.
+    The command reads every checkpoint, table and evaluated frame of a run, and every run of a study. The exit code is
+    1 when anything is wrong. The command never runs code of a file.
     """
     from lossscope.studies.verify import verify as verify_path
 

@@ -63,4 +63,4 @@ def needing(extra: str, what: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise InputError(f"{what}, which cannot be imported ({error}): pip install 'lossscope[{extra}]'") from error
+        raise InputError(f"{what}, whose import fails ({error}): pip install 'lossscope[{extra}]'") from error

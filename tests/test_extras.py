@@ -41,7 +41,7 @@ def test_no_other_file_words_the_line_that_installs_an_extra() -> None:
 
 def test_what_cannot_be_imported_is_named_with_its_reason_and_the_line_to_type() -> None:
     with (
-        pytest.raises(InputError, match=r"^A needs tokens, which cannot be imported \(No module named 'tokens_'\): "),
+        pytest.raises(InputError, match=r"^A needs tokens, whose import fails \(No module named 'tokens_'\): "),
         needing("hf", "A needs tokens"),
     ):
         import tokens_  # type: ignore[import-not-found]  # noqa: F401

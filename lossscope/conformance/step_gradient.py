@@ -76,7 +76,7 @@ def step_gradient(trainer: Trainer, trial: TrialEmbeddings, call: StepCall, mean
     made = _call(trainer, trial, call)
     number = _backward(made.value)
     if all(x.grad is None for x in made.leaves.values()):
-        raise InputError("a step must return a scalar that depends on the embeddings it is given; none got a gradient")
+        raise InputError("a step must return a scalar that depends on its embeddings; none got a gradient")
     parts = group.gather({name: _gradient(x) for name, x in made.leaves.items()})
     reduced = 1 / group.size if mean else 1.0
     whole = {name: torch.cat([part[name] for part in parts]) * reduced for name in made.leaves}

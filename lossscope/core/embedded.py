@@ -163,7 +163,9 @@ class SplitEmbeddings:
         if width is None:
             return
         if self.shards is not None:
-            raise InputError(f"--dims needs embeddings in memory; {self.name} is read shard by shard. Leave it out")
+            raise InputError(
+                f"--dims needs embeddings in memory; lossscope reads {self.name} shard by shard. Leave it out"
+            )
         if self.images is None or self.captions is None:
             raise InputError(f"--dims needs embeddings; {self.name} has similarities only")
         if not 1 <= width <= self.images.shape[1]:

@@ -64,7 +64,7 @@ class KnownPairs:
         if not bool(((self.probability >= 0) & (self.probability <= 1)).all()):  # NaN is neither
             raise InputError(f"probability of {self.name} must be numbers in 0..1; it holds others")
         if len(np.unique(self.left * max(len(self.right_ids), 1) + self.right)) != len(self.left):
-            raise InputError(f"pairs of {self.name} must be there once; it holds one twice")
+            raise InputError(f"pairs of {self.name} must occur once; it holds one twice")
         if self.texts is not None:
             lengths = len(self.left_ids), len(self.right_ids), len(self.left)
             stated = tuple(
@@ -173,9 +173,9 @@ class KnownPairs:
             if len(differs):
                 first = ids[int(differs[0])]
                 raise InputError(
-                    f"{self.name} must be of the items of this split; {len(differs)} of {len(rows)} items that have an "
-                    f"id in both had another text there, such as {first!r:.60}, here {read_texts[first]!r:.60}. "
-                    "Audit this data"
+                    f"{self.name} must be of the items of this split; {len(differs)} of {len(rows)} items with a "
+                    f"common id have another text there, such as {first!r:.60}, here {read_texts[first]!r:.60}. Audit "
+                    "this data"
                 )
 
     def _places(self, ids: Sequence[str], known: tuple[str, ...], side: int) -> Rows:
@@ -208,7 +208,7 @@ def numbered(ids: Sequence[str], what: str) -> dict[str, int]:
     rows = {item: row for row, item in enumerate(ids)}
     if len(rows) < len(ids):
         twice = next(item for row, item in enumerate(ids) if rows[item] != row)
-        raise InputError(f"{what} must differ, so that each names one item; {twice!r:.60} is there twice")
+        raise InputError(f"{what} must differ, so that each names one item; {twice!r:.60} occurs twice")
     return rows
 
 
@@ -237,8 +237,8 @@ def read_known_pairs(path: Path | str) -> KnownPairs:
     file = audited_file(path)
     if file.name == "mask.npz" and not file.exists() and _is_ranked_only(file.parent / "audit.json"):
         raise InputError(
-            f"{show_path(file.parent)} must be an audit with probabilities; this one is ranked only, so that it has no "
-            "mask. Label its sheet.html, then audit again with --labels labels.csv"
+            f"{show_path(file.parent)} must be an audit with probabilities; got a ranked-only audit, which "
+            "has no mask. Label its sheet.html, then audit again with --labels labels.csv"
         )
     state = file.stat() if file.is_file() else None
     return _read(file, None if state is None else (state.st_mtime_ns, state.st_size))
@@ -267,7 +267,7 @@ def _read(file: Path, state: tuple[int, int] | None) -> KnownPairs:
     left_ids, right_ids = (tuple(arrays[f"{side}_ids"].tolist()) for side in ("left", "right"))
     for side, ids in (("left", left_ids), ("right", right_ids)):
         if str(arrays[f"{side}_fingerprint"]) != fingerprint_of(*ids):
-            raise InputError(f"ids of the {side} side of {where} must be those that it was written with; they differ")
+            raise InputError(f"ids of the {side} side of {where} must be those of the audit; they differ")
     left, right = arrays["left"].astype(np.int64), arrays["right"].astype(np.int64)
     probability = arrays["probability"].astype(np.float32)
     status = arrays.get("status", np.array(""))

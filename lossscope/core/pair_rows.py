@@ -206,8 +206,8 @@ class _Column:
     def _mixed(self, values: Sequence[str], index: int, kind: IdKind) -> InputError:
         words: Mapping[IdKind, str] = {"id": "ids", "place": f"{self._owner}#k", "row": "numbers of rows"}
         return InputError(
-            f"{plural(self.items.name)} of {self.where} must all be named in one way; others are {words[kind]}, and "
-            f"{self._place(index)} has {_show(values[index])}"
+            f"{plural(self.items.name)} of {self.where} must all have one kind of name; others are "
+            f"{words[kind]}, and {self._place(index)} has {_show(values[index])}"
         )
 
     @property

@@ -35,7 +35,7 @@ class Relations:
         if self.sides.is_one_set != (self.labels is not None):
             raise InputError(f"labels must be given for one set, and only for that; sides are {self.sides.text}")
         if self.labels is not None and (self.labels.shape != (self.first,) or self.second != self.first):
-            raise InputError(f"labels must be {self.first}, one an item; got {self.labels.shape}")
+            raise InputError(f"labels must be {self.first}, one per item; got {self.labels.shape}")
         self._require_pairs()
         self._require_negatives()
 
@@ -71,8 +71,8 @@ class Relations:
             return np.ascontiguousarray(self.positives[:, 0])
         first, second = ("item", "item") if self.sides.second is None else (self.sides.first, self.sides.second)
         raise InputError(
-            f"this needs {plural(second)} that belong to one {first} each; here {plural(first)} and {plural(second)} "
-            "are related otherwise"
+            f"this needs {plural(second)} that belong to one {first} each; here {plural(first)} and "
+            f"{plural(second)} have other relations"
         )
 
     @cached_property

@@ -30,25 +30,26 @@ class Request:
         Path | None,
         Choice(
             SOURCE,
-            "Words (.json, .pkl), byte pairs (.txt.gz) or tokeniser folder of a released model, if not beside it.",
+            "Vocabulary of a released model, if not beside it: words (.json, .pkl), byte pairs (.txt.gz) "
+            "or a tokeniser folder.",
         ),
     ] = None
     # image row of each caption (.npy, or a number a line), for dumps without it
     caption_image: Annotated[
         Path | None,
-        Choice(SOURCE, "Image row of each caption (.npy, or one a line), for a dump that does not hold it."),
+        Choice(SOURCE, "Image row of each caption (.npy, or a number per line), for a dump without it."),
     ] = None
     # names of the sides of a dump, `query/document`; None: what it declares
     sides: Annotated[
         str | None,
-        Choice(SOURCE, "What the two sides of a dump are called, as user/item; one name for one labelled set."),
+        Choice(SOURCE, "Names of a dump's two sides, such as user/item; a single name for a labelled set."),
     ] = None
     # KEY=VALUE to change in the encoder's spec, as score=itm
     encoder: Annotated[
         tuple[str, ...],
         Choice(
             SOURCE,
-            "KEY=VALUE of the encoder's spec, as score=itm, or what a released file does not say, as model=ViT-B-32.",
+            "Option of the encoder, as score=itm, or a fact that a released file lacks, as model=ViT-B-32.",
             flags="--encoder-option",
         ),
     ] = ()
@@ -57,7 +58,7 @@ class Request:
         tuple[str, ...],
         Choice(
             SOURCE,
-            "Option of a released file, not known here, that leaves the model as it is; repeat.",
+            "Unknown option of a released file to accept, as it does not change the model; repeat.",
             flags="--accept-option",
         ),
     ] = ()

@@ -156,8 +156,8 @@ class Suspects:
             what, example = ("id", f" such as {next(iter(known))!r:.60}") if keys is texts and known else ("text", "")
             raise InputError(
                 f"each {what} must be of an item of {self.known.name}, which has {len(known)}{example}; got "
-                f"{texts[int(missing[0])]!r:.60}, and {len(missing)} of {len(keys)} are of none. Take the split that "
-                'was audited, its first side as queries; or unknown="ignore", which leaves no pair of theirs out'
+                f"{texts[int(missing[0])]!r:.60}, and {len(missing)} of {len(keys)} are of no item. Take the split "
+                'of the audit, its first side as queries; or unknown="ignore", which leaves no pair of theirs out'
             )
         return numbers
 

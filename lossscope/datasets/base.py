@@ -140,7 +140,7 @@ class Split:
             raise InputError(f"caption_image of {self.name!r} must be in 0..{len(self.images) - 1}")
         for what, column in (("tokens", self.tokens), ("words", self.words)):
             if column is not None and len(column) != captions:
-                raise InputError(f"{what} of {self.name!r} must be {captions}, one a caption; got {len(column)}")
+                raise InputError(f"{what} of {self.name!r} must be {captions}, one per caption; got {len(column)}")
 
 
 def _by_id(ids: Sequence[str], texts: Sequence[str]) -> Mapping[str, str] | None:

@@ -56,8 +56,8 @@ class Passages:
             mined, unlabelled = self._count_mined_answers(name), _part(self.false_negatives, getattr(self, name))
             if mined > unlabelled:
                 raise InputError(
-                    f"passages:mined_answers must be answers without a label; {name} has {unlabelled} of them, and "
-                    f"{mined} are to be mined. Raise false_negatives, or lower mined_answers or negatives"
+                    f"passages:mined_answers must be at most the answers without a label; {name} has {unlabelled} of "
+                    f"them; got {mined}. Raise false_negatives, or lower mined_answers or negatives"
                 )
 
     def splits(self) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ class SigLIP(EncoderSpec):
     def _read_folder(self) -> ReleasedFile:
         """Return the folder it begins with. Raises InputError without one, and for options that are not done here."""
         if self.path is None:
-            raise InputError("siglip must be given the folder it begins with: siglip:path=FOLDER")
+            raise InputError("siglip needs the folder of its first weights: siglip:path=FOLDER")
         released = read_container(self.path)
         OPTIONS.require_known(released.options, (), released.path)
         _ = _read_reading(released, _build_config(released.options).vision_config.image_size)
@@ -156,8 +156,8 @@ def _read_configuration(released: ReleasedFile) -> dict[str, Any]:
     tokeniser = released.options.get(TOKENISER)
     if not isinstance(tokeniser, Mapping) or PADDING not in tokeniser:
         raise InputError(
-            f"{released.path} must hold tokenizer.json (spiece.model is not read), and tokenizer_config.json with the "
-            "pad_token that fills captions up; got none that has one: save the tokeniser by AutoTokenizer"
+            f"{released.path} must hold tokenizer.json, and tokenizer_config.json with a pad_token; got none "
+            "with a pad_token. lossscope does not read spiece.model: save the tokeniser by AutoTokenizer"
         )
     return {**config, "text_config": {**config["text_config"], PADDING: tokeniser[PADDING]}}
 

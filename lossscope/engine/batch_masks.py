@@ -27,8 +27,8 @@ def i2t_mask(S: Tensor, mask: Mask, sides: Sides = IMAGE_TEXT) -> Mask:
     shape = require_matrix(S, sides)
     if not isinstance(mask, Mask):
         raise InputError(
-            f"mask must be a lossscope.Mask; got {type(mask).__name__}. Write lossscope.Mask(match=..., valid=...), "
-            f"both {shape} of bool; embeddings are given by name, images=..., captions=..."
+            f"mask must be a lossscope.Mask; got {type(mask).__name__}. Write lossscope.Mask(match=..., "
+            f"valid=...), both {shape} of bool; name embeddings, images=..., captions=..."
         )
     if S.shape != mask.match.shape:
         raise InputError(f"S and mask must have one shape; got {tuple(S.shape)} and {tuple(mask.match.shape)}")

@@ -68,24 +68,28 @@ class SweepOptions:
         SamplingMode | None,
         Choice(
             BATCHES,
-            "What a batch is made of: pairs; images, or groups of any two sides, with all their positives; P "
-            "classes x K items of a labelled set; both views of pairs, each a query.",
+            "Content of a batch: pairs; images or groups with all their positives; P classes x K items; "
+            "both views of pairs, each a query.",
             shown="what objectives need",
             words=_SWEPT,
         ),
     ] = None
     # None: everything in one batch
     batch_size: Annotated[
-        int | None, Choice(BATCHES, "Pairs or images of a batch, or `all`.", shown="128", read=read_batch_size)
+        int | None, Choice(BATCHES, "Pairs or images per batch, or `all`.", shown="128", read=read_batch_size)
     ] = 128
     seed: Annotated[int, Choice(BATCHES, "Seed of batches and of initial weights.", low=0)] = 0
-    shuffle: Annotated[bool, Choice(BATCHES, "Or file order.", flags="--shuffle/--no-shuffle")] = True
-    drop_last: Annotated[bool, Choice(BATCHES, "The last, shorter batch.", flags="--drop-last/--keep-last")] = False
-    captions: Annotated[Literal["all", "first"], Choice(BATCHES, "All, or the first of each image.")] = "all"
+    shuffle: Annotated[
+        bool, Choice(BATCHES, "Shuffle the pairs, or keep their order.", flags="--shuffle/--no-shuffle")
+    ] = True
+    drop_last: Annotated[
+        bool, Choice(BATCHES, "Drop or keep the last, shorter batch.", flags="--drop-last/--keep-last")
+    ] = False
+    captions: Annotated[Literal["all", "first"], Choice(BATCHES, "All captions, or the first of each image.")] = "all"
     # role of another caption of the same image
     same_image: Annotated[
         SameImage,
-        Choice(BATCHES, "Another caption of the image, another positive of the query: a negative, or left out."),
+        Choice(BATCHES, "Keep further positives, such as captions of the same image, as negatives, or mask them."),
     ] = "keep"
     per_query: bool = False  # keep the rows of single queries
     part: int = 512  # batches of a part, at most
@@ -94,22 +98,22 @@ class SweepOptions:
     # whose candidates mined negatives are
     negatives: Annotated[
         MinedNegatives,
-        Choice(BATCHES, "Mined negatives are candidates of the whole batch, of their own query alone, or left out."),
+        Choice(BATCHES, "Give mined negatives to the whole batch, to their own query alone, or to none."),
     ] = "batch"
     # number of mined negatives of a query, the first ones; None: all
-    mined: Annotated[int | None, Choice(BATCHES, "Mined negatives of a query.", shown="all", low=1)] = None
+    mined: Annotated[int | None, Choice(BATCHES, "Mined negatives per query.", shown="all", low=1)] = None
     # items of a class in batches of classes; None: 2, or 4 where positives may be many
     per_class: Annotated[
-        int | None, Choice(BATCHES, "K items of a class in a batch of classes.", shown="2 or 4", low=2)
+        int | None, Choice(BATCHES, "Items per class, K, in a batch of classes.", shown="2 or 4", low=2)
     ] = None
     # specs of the rules that leave out negatives
     masks: Annotated[
         tuple[str, ...],
         Choice(
             BATCHES,
-            "Rule that leaves out negatives which are probably relevant: same-item, same-text, above:margin=0.1, "
-            "percent:share=0.95, gist, or the mask.npz of an audit; repeat for several. none: no rule, also where a "
-            "run was trained with one.",
+            "Leave out negatives that are probably relevant: same-item, same-text, above:margin=0.1, "
+            "percent:share=0.95, gist, or an audit's mask.npz; repeat. none: no rule, not even that of "
+            "the training.",
             flags="--mask",
             names="masks",
             read=read_masks,
@@ -121,22 +125,21 @@ class SweepOptions:
         tuple[str, ...],
         Choice(
             BATCHES,
-            "Further candidates of each query of a softmax loss, with commas: q2q, d2q, d2d, p2p (query and "
-            "document, of its positive).",
+            "Further candidates of a softmax loss, with commas: q2q, d2q, d2d, p2p (q: query, d: "
+            "document, p: positive).",
             read=lambda text: tuple(text.split(",")),
         ),
     ] = ()
     # source of the guide of the rules, for the record
-    guide: Annotated[
-        str | None, Choice(BATCHES, "Source of the same items whose similarities the rule gist reads.")
-    ] = None
+    guide: Annotated[str | None, Choice(BATCHES, "Source of the same items; the rule gist reads its similarities.")] = (
+        None
+    )
     # level of the intervals of means over other items like these; None: no intervals
     interval: Annotated[
         float | None,
         Choice(
             INTERVALS,
-            "Level of the intervals of means, in per cent or as a share, over other items like these; none: no "
-            "intervals.",
+            "Level of the intervals of means, 95 or 0.95, over other items like these; none: no intervals.",
             shown="95",
             read=read_level,
         ),
@@ -146,8 +149,8 @@ class SweepOptions:
         int | None,
         Choice(
             INTERVALS,
-            "Repeat the sweep without each of so many groups of items, for intervals of what is no mean over "
-            "queries: 20 takes 20 times as long.",
+            "Repeat the sweep without each of N groups of items, for intervals of statistics that are no "
+            "means; takes N times as long.",
             shown="no such intervals",
             low=10,
         ),
@@ -157,8 +160,8 @@ class SweepOptions:
         int | None,
         Choice(
             SAMPLE,
-            "A random sample of this many queries of each direction, each against all candidates of --batch-size "
-            "all, with an interval for all queries.",
+            "Sample N random queries per direction against all candidates of --batch-size all, with "
+            "intervals for all queries.",
             shown="all",
             low=2,
         ),
@@ -167,7 +170,8 @@ class SweepOptions:
     precision_of: Annotated[
         str | None,
         Choice(
-            SAMPLE, "As many queries as a statistic takes: C_neg=1% is an interval of ± 1 %, after a pilot of 1000."
+            SAMPLE,
+            "Sample as many queries as a statistic needs: C_neg=1% is an interval of ± 1 %, after a pilot of 1000.",
         ),
     ] = None
 
@@ -186,7 +190,7 @@ class SweepOptions:
         if self.mined is not None and self.negatives == "none":
             raise OptionError("--mined needs mined negatives; --negatives none leaves them out")
         if self.sampling in ("views", "classes") and (self.mined is not None or self.negatives != "batch"):
-            raise OptionError(f"--negatives and --mined are of pairs and groups; --sampling {self.sampling} has none")
+            raise OptionError(f"--negatives and --mined are for pairs and groups; --sampling {self.sampling} has none")
 
     @property
     def is_sample(self) -> bool:
@@ -224,5 +228,5 @@ def trained_options(recipe: Mapping[str, Any], source: str) -> dict[str, Any]:
     try:
         SweepOptions(**trained)
     except OptionError as error:  # the fault of the source, not of a typed option
-        raise InputError(f"the recipe in {source} must be one that a run was trained with; {error}") from error
+        raise InputError(f"the recipe in {source} must be that of a training; {error}") from error
     return trained

@@ -118,6 +118,6 @@ def _pairs(
         b = b[size:] if len(b.query_index) > size else next(second, end)
     if a is not end or b is not end:
         raise InputError(
-            "both sides must be computed from the same rows of S; one is in tiles and the other is not. Use a smaller "
+            "both sides must have the same rows of S; one side is in tiles, the other is not. Use a smaller "
             "--batch-size"
         )

@@ -72,7 +72,7 @@ class PairedSweep:
                 "of B for each of A"
             )
         if a.is_sample or b.is_sample:
-            raise InputError("differences are of all queries; a sample has none. Leave --queries out")
+            raise InputError("differences need all queries; a sample lacks some. Leave --queries out")
         object.__setattr__(self, "first", a.beside(b.plan.objectives))
         object.__setattr__(self, "second", b.beside(a.plan.objectives))
 

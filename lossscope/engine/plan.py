@@ -65,7 +65,7 @@ class SweepPlan:
 
     def __post_init__(self) -> None:
         if not self.objectives:
-            raise InputError("a sweep must have an objective, which also says what a batch is made of; got none")
+            raise InputError("a sweep must have an objective, which also states the content of a batch; got none")
         unit = answer_unit(self.objectives)
         probes = tuple(dict.fromkeys(in_unit(probe, unit) for probe in self.probes))
         assumed = (_IN_COSINES,) if unit == "cosine" and probes != self.probes else ()
@@ -109,7 +109,7 @@ class SweepPlan:
         probes = tuple(build("probes", spec) for spec in options.probes)
         masks = tuple(build_rule(spec) for spec in options.masks)
         if options.guide is not None and not any(mask.needs == "guide" for mask in masks):
-            raise OptionError("--guide is read by a rule that needs one; add --mask gist")
+            raise OptionError("--guide needs a rule that reads it; add --mask gist")
         return cls(options, probes, tuple(as_objective(objective) for objective in options.objectives), masks)
 
     def _require_enough(self, relations: Relations) -> None:
@@ -309,7 +309,7 @@ def _require_sample(options: SweepOptions, objectives: Sequence[Objective], prob
     }
     if any(wrong.values()):
         needed = " and ".join(name for name, is_wrong in wrong.items() if is_wrong)
-        raise InputError(f"a sample of queries is compared with all candidates, so that it needs {needed}")
+        raise InputError(f"a sample of queries meets all candidates, so it needs {needed}")
     from .sampled.requirements import require_probes_of_queries
 
     require_probes_of_queries(objectives, probes, "--queries")

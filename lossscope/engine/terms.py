@@ -50,7 +50,7 @@ def require_terms(terms: Sequence[str], objectives: Sequence[Objective], probes:
     for probe in probes:
         if not probe.reads <= _READABLE or probe.axis == "candidate":
             raise InputError(
-                f"{short_spec(probe)} cannot be computed with --terms, whose candidates are of both sides; leave out "
+                f"{short_spec(probe)} does not work with --terms, whose candidates are of both sides; leave out "
                 "one of the two"
             )
 

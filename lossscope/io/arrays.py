@@ -101,7 +101,7 @@ def _read_header(stream: IO[bytes], where: str) -> NpyHeader:
         }[version]
         shape, fortran, dtype = read(stream)
     except Exception as error:  # a damaged header can raise anything, MemoryError of Python's parser included
-        raise InputError(f"{where} must be a whole .npy file; its header cannot be read") from error
+        raise InputError(f"{where} must be a whole .npy file; its header is not readable") from error
     if dtype.kind not in _KINDS or (not dtype.itemsize and math.prod(shape)):
         what = f"plain numbers or texts, not pickled objects or records; got {dtype!s:.60}"
         raise InputError(f"{where} must be a whole .npy file of {what}")

@@ -33,7 +33,7 @@ def require_columns(names: Sequence[str], file: str) -> None:
     """Raise InputError for more columns than any file of rows has, and for two of one name."""
     require_different(names, file)
     if len(names) > MAX_COLUMNS:
-        raise InputError(f"{file} must have at most {MAX_COLUMNS} columns that are read; got {len(names)}")
+        raise InputError(f"{file} must have at most {MAX_COLUMNS} columns to read; got {len(names)}")
 
 
 def require_different(names: Sequence[str], file: str) -> None:

@@ -46,7 +46,7 @@ def read_toml(path: Path | str, what: str = "a readable TOML file") -> dict[str,
     try:
         values = tomllib.loads(text)
     except RecursionError:
-        raise InputError(f"{name} must be {what}; it is nested too deep") from None
+        raise InputError(f"{name} must be {what}; it has too many nested levels") from None
     except ValueError as error:  # a TOMLDecodeError is one, and so is a number of thousands of digits
         raise InputError(f"{name} must be {what}; {error}") from error
     require_shallow(values, name)

@@ -48,8 +48,8 @@ def require_digests(path: object, parts: Mapping[str, Any], stored: Mapping[str,
             raise InputError(f"{path} must state the digest of its {name}; it does not. Copy the file again")
         if stored[name] != digest:
             raise InputError(
-                f"{name} of {path} must be what was saved; the digest that the file states is of other values, so that "
-                "it was damaged or changed. Copy it again, or train it again"
+                f"{name} of {path} must match the digest that the file states; they differ, so damage or a change "
+                "came later. Copy it again, or train it again"
             )
 
 

@@ -99,7 +99,7 @@ def frames_of(run: Path) -> dict[str, str]:
     """Return name -> SHA-256 of the frames of a run's evaluation. Raises InputError when there is none."""
     file = _manifest_file(run)
     if not os.path.lexists(file):
-        raise InputError(f"{run} must be a run that was evaluated; it was not. `lossscope report` evaluates it")
+        raise InputError(f"{run} must be a run with an evaluation; it has none. `lossscope report` evaluates it")
     files = member(read_manifest(file), "files", dict, str(file))
     return {expect(name, str, f"'files' of {file}"): member(files, name, str, str(file)) for name in files}
 

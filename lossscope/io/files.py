@@ -198,11 +198,13 @@ def read_safetensors(path: Path | str, needs_digest: bool = False) -> dict[str, 
     with naming(path, "a whole safetensors file"):
         require_ordinary_numbers(tensors.values())
     if needs_digest and digest is None:
-        raise InputError(f"{path} must state the digest of its tensors; it does not. Remove it and have it made again")
+        raise InputError(
+            f"{path} must state the digest of its tensors; it does not. Remove it: lossscope makes it again"
+        )
     if digest is not None and digest != digests_of({"": tensors})[""]:
         raise InputError(
-            f"tensors of {path} must be what was saved; the digest that the file states is of others, so that it was "
-            "damaged or changed. Copy it again, or remove it and have it made again"
+            f"tensors of {path} must match the digest that the file states; they differ, so damage or a "
+            "change came later. Copy it again, or remove it: lossscope makes it again"
         )
     return tensors
 

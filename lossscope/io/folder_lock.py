@@ -136,7 +136,7 @@ def _acquire(lock: filelock.BaseFileLock, folder: Path, wait: bool) -> None:
         lock.acquire(timeout=-1 if wait else _PATIENCE, poll_interval=_INTERVAL)
     except filelock.Timeout:
         raise InputError(
-            f"{folder} must be written by one command at a time; {_Holder.describe(folder)} is writing it. Wait until "
+            f"{folder} must have one writer at a time; {_Holder.describe(folder)} is writing it. Wait until "
             "it ends or stop it, or choose another folder"
         ) from None
     except (NotImplementedError, OSError) as error:

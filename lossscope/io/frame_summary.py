@@ -56,13 +56,13 @@ def read_measurement(path: Path | str) -> Measurement:
     path, frame = Path(path), Frame(Path(path))
     if path.is_file():
         raise InputError(
-            f"{show_path(path)} must be a frame, a folder that --out wrote; it is a file, which does not say the "
-            "fingerprint and the choices of its numbers. Run the command again with --out FOLDER"
+            f"{show_path(path)} must be a frame, a folder that --out wrote; it is a file, without the "
+            "fingerprint and the options of its numbers. Run the command again with --out FOLDER"
         )
     if not (path / "manifest.json").exists() and (frames := sorted(path.glob("*/manifest.json"))):
         folders = " ".join(shlex.quote(str(file.parent)) for file in frames)
         raise InputError(
-            f"{show_path(path)} must be a frame; it is a folder of {len(frames)}. Name those that are meant: {folders}"
+            f"{show_path(path)} must be a frame; it is a folder of {len(frames)}. Name those that you mean: {folders}"
         )
     manifest = frame.manifest()
     where = show_path(frame.path / "manifest.json")

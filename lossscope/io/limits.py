@@ -36,7 +36,7 @@ def require_shallow(value: object, where: str) -> None:
         ]
         if not level:
             return
-    raise InputError(f"{where} must be nested at most {MAX_DEPTH} levels deep; it is deeper. Write it anew")
+    raise InputError(f"{where} must have at most {MAX_DEPTH} nested levels; it has more. Write it anew")
 
 
 def require_bounded(value: object) -> None:

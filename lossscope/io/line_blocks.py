@@ -61,8 +61,8 @@ def _iter_whole_lines(file: IO[bytes], location: str) -> Iterator[tuple[memoryvi
         first, rest = first and not cut, content[cut:]
         if len(rest) > MAX_LINE_BYTES:
             raise InputError(
-                f"lines of {show_path(location)} must be of at most {MAX_LINE_BYTES} bytes; one is longer: it is no "
-                "file of one row a line, or is damaged"
+                f"lines of {show_path(location)} must be of at most {MAX_LINE_BYTES} bytes; a line is longer. The "
+                "file does not have one row per line, or has damage"
             )
         if cut:
             yield memoryview(content)[:cut], done

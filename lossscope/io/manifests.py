@@ -37,8 +37,8 @@ def read_manifest(file: Path) -> dict[str, Any]:
     stated = entries.pop(_DIGEST, None)
     if stated is not None and stated != _digest_of(entries):
         raise InputError(
-            f"entries of {show_path(file)} must be what was written; the SHA-256 that it states is of others, so that "
-            "it was damaged or changed. Copy the folder again, or remove it and have it made again"
+            f"entries of {show_path(file)} must match the SHA-256 that it states; they differ, so damage or a "
+            "change came later. Copy the folder again, or remove it and make it again"
         )
     return entries
 

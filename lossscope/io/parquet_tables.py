@@ -47,7 +47,7 @@ def read_parquet(
     """
     file = require_file(path)
     if sha256 is not None and fingerprint(file) != sha256:
-        raise InputError(f"{show_path(file)} must be what was written; its SHA-256 is another. {advice}")
+        raise InputError(f"{show_path(file)} must match its SHA-256; they differ. {advice}")
     name = show_path(file)
     with reading(file, "a whole parquet file", advice), open(file, "rb") as stream:
         columns = open_parquet(stream, file.stat().st_size, name).read()

@@ -88,7 +88,7 @@ def _read_ranges(location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes
             file.seek(start)
             parts.append(file.read(stop - start))
             if len(parts[-1]) != stop - start:
-                raise InputError(f"{show_path(path)} must be as long as its header states; it was cut off meanwhile")
+                raise InputError(f"{show_path(path)} must be as long as its header states; it became shorter meanwhile")
     return parts
 
 

@@ -48,8 +48,8 @@ class RowsOnDisk:
         if checksums.shape != (len(rows),) or checksums.dtype != np.uint32:
             what = f"uint32 ({len(rows)},), one for each row of {file.name}"
             raise InputError(
-                f"{show_path(beside)} must be {what}; got {checksums.dtype} {checksums.shape}. Copy both again; where "
-                "the rows were replaced on purpose, remove it"
+                f"{show_path(beside)} must be {what}; got {checksums.dtype} {checksums.shape}. Copy both again; "
+                "if you replaced the rows on purpose, remove it"
             )
         return cls(file, rows, checksums)
 
@@ -89,8 +89,8 @@ class RowsOnDisk:
             if _checksum(value) != checksums[row]:
                 beside = checksum_file(self.file)
                 raise InputError(
-                    f"rows of {show_path(self.file)} must be what was written; row {row} differs from its checksum in "
-                    f"{beside.name}. Copy both again; where the file was replaced on purpose, remove {beside.name}"
+                    f"rows of {show_path(self.file)} must match their checksums; row {row} differs from its checksum "
+                    f"in {beside.name}. Copy both again; if you replaced the file on purpose, remove {beside.name}"
                 )
         self._compared[rows] = True
 

@@ -70,8 +70,8 @@ class RunTable:
             if key != got:
                 raise InputError(
                     f"{self.path} must have the rows that {checkpoint} counts on; got {self._describe(got)} in place "
-                    f"of {self._describe(key)} as row {number + 1}. Rows were lost or changed: copy the table back, "
-                    "or train anew"
+                    f"of {self._describe(key)} as row {number + 1}. Rows are missing or different: copy the table "
+                    "back, or train anew"
                 )
 
     def _read(self) -> tuple[list[str], list[dict[str, str]]]:

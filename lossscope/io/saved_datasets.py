@@ -45,7 +45,7 @@ def saved_files(folder: str) -> list[str]:
     state_file = join_location(folder, "state.json")
     state, name = _read_json(state_file), show_path(state_file)
     if state.get("_indices_data_files"):
-        raise InputError(f"rows of {name} must be whole; they are chosen by indices of an old release: save them again")
+        raise InputError(f"rows of {name} must be whole; an old release chose them by indices: save them again")
     entries = member(state, "_data_files", list, name)
     files = [member(entry, "filename", str, f"'_data_files' of {name}") for entry in entries]
     for file in files:

@@ -80,6 +80,6 @@ def require_trusted(specs: Iterable[object], named_by: object) -> None:
     for spec in specs:
         if not is_trusted(spec):
             raise InputError(
-                f"{named_by} names the Python file of {str(spec)!r}; it is not imported unless you pass --trust-code, "
-                "because importing runs it. Read it first"
+                f"{named_by} names the Python file of {str(spec)!r}; importing it runs it, so lossscope imports "
+                "it only with --trust-code. Read it first"
             )

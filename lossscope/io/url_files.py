@@ -47,8 +47,8 @@ def read_ranges(location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]
     for part, (start, stop) in zip(parts, ranges, strict=True):
         if len(part) != stop - start:
             raise InputError(
-                f"{show_path(location)} must hold bytes {start} to {stop}; got {len(part)} of {stop - start}. It was "
-                "cut off or changed meanwhile"
+                f"{show_path(location)} must hold bytes {start} to {stop}; got {len(part)} of {stop - start}. It "
+                "became shorter or changed meanwhile"
             )
     return [bytes(part) for part in parts]
 

@@ -83,9 +83,9 @@ class ApartBatches:
         conflicts = rows.own_negatives
         if len(conflicts):
             warnings.warn(
-                f"{len(conflicts)} of {len(dataset)} rows have a mined negative that is a suspect of their own "
-                "anchor, such "
-                f"as row {conflicts[0]}; no order of rows parts them. `own_negatives(dataset)` returns these rows",
+                f"{len(conflicts)} of {len(dataset)} rows have a mined negative that is a suspect of the anchor, "
+                f"such as row {conflicts[0]}. No order of rows parts them. `own_negatives(dataset)` returns these "
+                "rows",
                 stacklevel=2,
             )
         sampler = type("ApartBatchSampler", (ApartSampling, _default_sampler()), {})(
@@ -145,7 +145,9 @@ class ApartBatches:
         )
         if self.unknown == "error":
             raise InputError(f"{text}. Audit the data that you train on, or unknown='ignore'")
-        warnings.warn(f"{text}, and they are kept apart from none. unknown='ignore' says it is meant", stacklevel=4)
+        warnings.warn(
+            f"{text}, and the sampler keeps them apart from none. Say unknown='ignore' if you mean it", stacklevel=4
+        )
 
 
 @dataclass(eq=False)

@@ -166,7 +166,7 @@ class BatchInputs:
             )
         others = (self.images, self.captions, self.queries, self.documents, self.negatives, self.S_second, self.offset)
         if any(x is not None for x in others):
-            raise InputError("one set of items is watched as S, or embeddings, with labels or a mask; got two sides")
+            raise InputError("one set of items must be S, or embeddings, with labels or a mask; got two sides")
 
     def _of_one_set(self, sides: Sides) -> BatchRows:
         """Return rows in which items of one label match, and an item is no candidate of itself."""
@@ -190,7 +190,7 @@ class BatchInputs:
         if template.ndim != 2 or n != template.shape[1] or n < 2:
             raise InputError(f"S of one set must be (n, n), n at least 2; got {tuple(template.shape)}")
         if labels is not None and labels.shape != (n,):
-            raise InputError(f"labels must be one an item, ({n},); got {tuple(labels.shape)}")
+            raise InputError(f"labels must be one per item, ({n},); got {tuple(labels.shape)}")
         if self.mask is not None:
             mask = rows_of(without_itself(i2t_mask(template, self.mask)))
         else:
@@ -240,7 +240,7 @@ class BatchInputs:
         assert S is not None
         require_matrix(S, sides)
         if self.mask is not None:
-            raise InputError("S_second has its positives at offset, as S has; a mask cannot be given beside it")
+            raise InputError("S_second has its positives at offset, as S has; leave out the mask")
         n, m = S.shape
         require_places(n, m, offset)
         return Rows(n, m, pairs_at(n, m, S.device, offset or 0, "t2i"), S)
@@ -254,8 +254,8 @@ class BatchInputs:
             )
         if self.offset is None and self.mask is None:
             raise InputError(
-                "with across_processes, watch must be given offset, the column of the positive of the first row of "
-                "this process, or the mask of its rows: S is (b, B), its rows against the candidates of all processes"
+                "with across_processes, watch must be given offset, the column of the positive of its first row, "
+                "or a mask. S is (b, B), the rows of a process against the candidates of all processes"
             )
         if self.negatives is not None:
             raise InputError(
@@ -308,7 +308,7 @@ def _join_views(E: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
     size, views = E.shape[:2]
     if labels is not None and labels.shape != (size,):
         raise InputError(
-            f"labels must be one an item of embeddings (b, views, d), ({size},); got {tuple(labels.shape)}"
+            f"labels must be one per item of embeddings (b, views, d), ({size},); got {tuple(labels.shape)}"
         )
     labels = torch.arange(size, device=E.device) if labels is None else labels
     return E.transpose(0, 1).flatten(0, 1), labels.repeat(views)

@@ -66,8 +66,8 @@ class BatchLayout:
         """Raise InputError where queries are drawn: only `watch` draws them, not a wrapped loss."""
         if self.queries is not None:
             raise InputError(
-                "queries are drawn from what watch is given; of a loss that is wrapped, or of a trainer's callback, "
-                "there are all rows, or those that have room. Leave it out, or call watch"
+                "queries samples what you pass to watch. A wrapped loss and a trainer's callback have all rows, "
+                "or those with room. Leave it out, or call watch"
             )
 
     def require_whole_batches(self, option: str) -> None:
@@ -85,8 +85,8 @@ class BatchLayout:
             return observed
         if len(observed) != 1 or observed[0].rows is None or observed[0].offset is None:
             raise InputError(
-                "across_processes adds up the rows that watch is given, or those of a wrapped ClipLoss with "
-                "local_loss; of other losses it is not known which rows a process has. Leave it out, or call watch"
+                "across_processes adds up the rows of watch, or those of a wrapped ClipLoss with local_loss. "
+                "Other losses do not tell which rows a process has. Leave it out, or call watch"
             )
         if observed[0].drawn_from is not None:
             raise InputError(

@@ -92,8 +92,8 @@ class BatchStatistics:
             if mixes and not isinstance(objective, GivenWeights):
                 raise InputError(
                     f"the numbers of a query depend on other queries under {name_of_objective(objective)} with "
-                    f"{short_spec(probe)}, and of a batch of more than {MOST_ENTRIES:,} similarities there are some "
-                    "rows. Take smaller batches, or watch without it"
+                    f"{short_spec(probe)}. A batch of more than {MOST_ENTRIES:,} similarities has some rows only. "
+                    "Take smaller batches, or watch without it"
                 )
 
     def part(self, observed: Observed, objective: Objective | None) -> BatchPart:

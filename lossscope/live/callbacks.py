@@ -207,8 +207,8 @@ class SentenceTransformersHooks(TrainerLogs):
         if self._step is not None:
             if not self._observed:
                 raise InputError(
-                    "the loss must be called in a step that is watched; it was not. The trainer has another loss than "
-                    "the callback: use attach(trainer, scope)"
+                    "a watched step must call the loss; it did not. The trainer has another loss than the callback: "
+                    "use attach(trainer, scope)"
                 )
             self._pending |= self.scope.record(self._observed, self._step, log=self._rate)
         self._forget()
@@ -240,7 +240,7 @@ def lightning(scope: LossScope, name: str | None = None, prefix: str = PREFIX, c
         if importlib.util.find_spec(package.partition(".")[0]) is not None:
             callback = importlib.import_module(package).Callback
             return type("LossScopeCallback", (LightningHooks, callback), {})(scope, name, prefix, columns)
-    raise InputError("this callback needs Lightning, which is not installed; install lightning")
+    raise InputError("this callback needs Lightning; its import fails. pip install lightning")
 
 
 def hugging_face(scope: LossScope, name: str | None = None, prefix: str = PREFIX, columns: Columns = "main") -> Any:
@@ -339,8 +339,8 @@ def _by_name(losses: Any) -> list[tuple[str, nn.Module]]:
     for loss in losses.values():
         if not isinstance(loss, nn.Module):
             raise InputError(
-                f"the loss must be a module when training begins; got {type(loss).__name__}. A function that builds it "
-                "is called by the trainer: use attach(trainer, scope)"
+                f"the loss must be a module when training begins; got {type(loss).__name__}. The trainer calls a "
+                "function that builds it: use attach(trainer, scope)"
             )
     unique: dict[int, nn.Module] = {id(loss): loss for loss in losses.values()}
     if len(unique) == 1:

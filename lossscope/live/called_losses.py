@@ -108,9 +108,9 @@ def _form_of(target: Any) -> CallForm:
         form = "labels"
     if form in ("labels", "sentences"):
         raise InputError(
-            f"{name} is called with labels and has no distance between items that could be read, as losses of several "
-            "losses have none. Watch its embeddings with the objective that it is: LossScope('supcon:tau=T')"
-            ".watch(embeddings=..., labels=...)"
+            f"{name} takes labels and has no readable distance between items; losses of several losses have "
+            "none. Watch its embeddings with the objective that it is: "
+            "LossScope('supcon:tau=T').watch(embeddings=..., labels=...)"
         )
     return form
 

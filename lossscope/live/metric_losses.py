@@ -52,7 +52,7 @@ class MetricCall:
         if self.indices_tuple is not None:
             return _mask_of_pairs(self.indices_tuple, n, m, device)
         if self.labels is None:
-            raise InputError("a loss that is watched must be called with labels or an indices_tuple; got neither")
+            raise InputError("a watched loss must get labels or an indices_tuple; got neither")
         others = self.labels if self.ref_labels is None else self.ref_labels
         match = self.labels.to(device)[:, None] == others.to(device)[None, :]
         valid = ~torch.eye(n, m, dtype=torch.bool, device=device) if self.is_one_set else torch.ones_like(match)

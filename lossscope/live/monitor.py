@@ -132,7 +132,7 @@ class LossScope:
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise InputError(f"{name} must be a whole number of at least 0; got {value!r}")
         if self.doctor is False and self.on_event is not None:
-            raise InputError("on_event is called with what the doctor finds; write LossScope(..., doctor=True)")
+            raise InputError("on_event receives the doctor's findings; write LossScope(..., doctor=True)")
         self._safeguards = Safeguards()
         if self.doctor:
             from .live_doctor import LiveDoctor
@@ -261,8 +261,8 @@ class LossScope:
     def _require_objective(self, what: str) -> Objective:
         if self._objective is None:
             raise InputError(
-                f"LossScope must be given an objective to watch {what}, such as LossScope('ntxent:tau=0.05'); "
-                "without one it watches a loss: scope.wrap(loss), or the callback of a trainer"
+                f"LossScope must be given an objective to watch {what}, such as LossScope('ntxent:tau=0.05'). "
+                "Without one it watches a loss: scope.wrap(loss), or the callback of a trainer"
             )
         return self._objective
 
@@ -388,10 +388,13 @@ class LossScope:
             raise InputError(f"number must be a whole number of at least 1; got {number!r}")
         if not self.keep_batch:
             raise InputError(
-                "heaviest reads the newest batch; got none that is kept. Write LossScope(..., keep_batch=True)"
+                "heaviest reads the newest batch; got none, as the scope keeps none. Write LossScope(..., "
+                "keep_batch=True)"
             )
         if self._kept is None:
-            raise InputError("heaviest reads the newest batch; none with similarities was watched so far. Call watch")
+            raise InputError(
+                "heaviest reads the newest batch; the scope has seen none with similarities so far. Call watch"
+            )
         return self._kept.heaviest(self._statistics, number)
 
     def log(self, **numbers: float) -> None:
@@ -516,7 +519,7 @@ class LossScope:
             with write_atomically(path) as part:
                 frame.to_csv(part, index=False, lineterminator="\n")
         else:
-            raise InputError(f"history must be saved as .csv or .parquet; got {path.name!r}")
+            raise InputError(f"history must have the suffix .csv or .parquet; got {path.name!r}")
         return path
 
 

@@ -174,5 +174,5 @@ def _ids(ids: Ids | None, n: int, name: str) -> tuple[str, ...] | None:
         return None
     plain = ids.tolist() if hasattr(ids, "tolist") else list(ids)
     if len(plain) != n:
-        raise InputError(f"ids of {name} must be one an item, {n}; got {len(plain)}")
+        raise InputError(f"ids of {name} must be one per item, {n}; got {len(plain)}")
     return tuple(str(id) for id in plain)

@@ -130,7 +130,7 @@ def _require_agreement(heads: Sequence[_Head]) -> None:
     for rank, head in enumerate(heads):
         if head.failed:
             raise InputError(
-                f"the rows of all processes are needed, and process rank {rank} raised an error in step "
+                f"the step needs the rows of all processes; process rank {rank} raised an error in step "
                 f"{int(head.step)}. Its own message says which"
             )
     _require_one("watch the same step", [int(head.step) for head in heads])
@@ -162,7 +162,7 @@ def _require_own_positives(heads: Sequence[_Head]) -> None:
     for (first, rows, rank), (start, _, other) in pairwise(ranges):
         if start < first + rows:
             raise InputError(
-                f"rows of each process must have positives of their own; those of process rank {rank} have columns "
-                f"{int(first)} to {int(first + rows) - 1}, those of rank {other} begin at {int(start)}. Give offset = "
-                "number of rows of the ranks before"
+                f"rows of each process must have their own positives; those of process rank {rank} have columns "
+                f"{int(first)} to {int(first + rows) - 1}, those of rank {other} begin at {int(start)}. Give "
+                "offset = number of rows of the ranks before"
             )

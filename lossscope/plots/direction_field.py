@@ -130,7 +130,7 @@ def _check(frame: pd.DataFrame) -> pd.DataFrame:
         n_x, n_y = field["s_pos"].nunique(), field["s_neg"].nunique()
         if len(field.drop_duplicates(["s_pos", "s_neg"])) != n_x * n_y or len(field) != n_x * n_y or min(n_x, n_y) < 2:
             raise InputError(
-                f"frame of {_NAME} must hold each point of a grid of s_pos x s_neg once, 2 x 2 or more; got "
+                f"frame of {_NAME} must hold each point of an s_pos x s_neg grid once, at least 2 x 2; got "
                 f"{len(field)} rows for {n_x} x {n_y}. Compute what is missing, drop what is there twice"
             )
     if not np.isfinite(frame[["w_pos", "w_neg"]].to_numpy(dtype=np.float64)).all():

@@ -85,7 +85,9 @@ def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame.dropna(subset=["mean"])
     rows = rows[rows["eps"] > 0]
     if rows.empty:
-        raise InputError(f"frame of {_NAME} must have a count above an eps > 0; got none. Every query was skipped")
+        raise InputError(
+            f"frame of {_NAME} must have a count above an eps > 0; got none. The probe skipped every query"
+        )
     label, names = rows["objective"].astype(str), labels.shortest_names(rows["source"].unique())
     if len(names) > 1:
         label = label + " (" + rows["source"].astype(str).map(names) + ")"

@@ -81,4 +81,6 @@ def _check(frame: pd.DataFrame) -> None:
         )
     empty = [str(label) for label, rows in frame.groupby("label", observed=True) if rows["count"].sum() == 0]
     if empty:
-        raise InputError(f"{', '.join(empty)} must have a chosen candidate; every query was skipped. Leave it out")
+        raise InputError(
+            f"{', '.join(empty)} must have a chosen candidate; the probe skipped every query. Leave it out"
+        )

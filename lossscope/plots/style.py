@@ -177,7 +177,7 @@ def require_rows(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None
     """Raise InputError, naming what is missing, unless `frame` has rows and these columns."""
     frames.require_columns(frame, columns, f"frame of {what}")
     if frame.empty:
-        raise InputError(f"frame of {what} must have at least one row; got none. Check what was selected")
+        raise InputError(f"frame of {what} must have at least one row; got none. Check the selection")
 
 
 def single_value(frame: pd.DataFrame, column: str, what: str) -> str:

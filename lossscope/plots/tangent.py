@@ -158,7 +158,7 @@ def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     style.require_rows(frame, COLUMNS, _NAME)
     rows = frame.dropna(subset=["value"])
     if rows.empty:
-        raise InputError(f"frame of {_NAME} must have a known norm; got none. Every query was skipped")
+        raise InputError(f"frame of {_NAME} must have a known norm; got none. The probe skipped every query")
     if not np.isfinite(rows["value"]).all() or (rows["value"] < 0).any():
         raise InputError(f"norms of {_NAME} must be numbers >= 0; got others. Use the column `tangent` of the probe")
     return rows

@@ -92,8 +92,8 @@ def _check(frame: pd.DataFrame) -> pd.DataFrame:
     points = frame[["objective", "s_pos", "s_neg"]].drop_duplicates()
     if not len(frame) == len(points) == n_x * n_y * frame["objective"].nunique() or min(n_x, n_y) < 2:
         raise InputError(
-            f"frame of {_NAME} must hold each point of a grid of s_pos x s_neg once, 2 x 2 or more; got {len(frame)} "
-            f"rows for {n_x} x {n_y}. Compute what is missing, drop what is there twice"
+            f"frame of {_NAME} must hold each point of an s_pos x s_neg grid once, at least 2 x 2; got "
+            f"{len(frame)} rows for {n_x} x {n_y}. Compute what is missing, drop what is there twice"
         )
     if not np.isfinite(frame[["w_pos", "w_neg"]].to_numpy(dtype=np.float64)).all():
         raise InputError(f"weights of {_NAME} must be finite; got NaN or infinity. Look at the objective there")

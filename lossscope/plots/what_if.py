@@ -131,7 +131,7 @@ def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     directions.require_directions(frame)
     rows = frame.dropna(subset=["value", "mean"])
     if rows.empty:
-        raise InputError(f"frame of {_NAME} must have a known mean; got none. Every query was skipped")
+        raise InputError(f"frame of {_NAME} must have a known mean; got none. The probe skipped every query")
     if rows.duplicated(["value", "direction", "statistic"]).any():
         raise InputError(f"frame of {_NAME} must hold each value, direction and statistic once; got some twice")
     return rows

@@ -56,10 +56,10 @@ class Cocos(Probe):
     Source: Bleeker & de Rijke 2022, section 4: C_q, C_B, C_0, C_neg, W_neg and W_pos; N_eff: Kish 1965.
     """
 
-    eps: float = 0.01  # threshold: weights strictly above it are counted
-    convention: Convention = "corrected"  # how weights are counted: corrected, released or text
+    eps: float = 0.01  # threshold: a weight strictly above it counts
+    convention: Convention = "corrected"  # counting convention: corrected, released or text
     curve: bool = False  # also count for every eps of a logarithmic scale, from whole rows
-    unit: WeightUnit | None = None  # of weights and eps: paper (of one objective), relative (of several) or cosine
+    unit: WeightUnit | None = None  # unit of weights and eps: paper (of one objective), relative (of several) or cosine
     needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = True
 

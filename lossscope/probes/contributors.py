@@ -36,7 +36,7 @@ class Contributors(Probe):
     Source: N_eff: Kish 1965 (of weighted samples); exp(entropy): Hill 1973, the number of order 1, N_eff that of 2.
     """
 
-    convention: Convention = "corrected"  # how weights are counted: corrected, released or text
+    convention: Convention = "corrected"  # counting convention: corrected, released or text
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows"})
     needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = True

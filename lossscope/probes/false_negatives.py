@@ -111,8 +111,8 @@ def _sum_suspects(rows: DenseRows, known: KnownPairs) -> Tensor:
     """(k·q,) sum of the probabilities of listed negatives."""
     if rows.items is None:
         raise InputError(
-            "false-negatives:audit looks items up by the ids of both sides, which are not known of views that are one "
-            "set, of further candidates (--terms), and of batches of a training loop"
+            "false-negatives:audit looks items up by the ids of both sides. Views of one set, further "
+            "candidates (--terms) and batches of a training loop have none"
         )
     probability = torch.from_numpy(rows.items.probabilities(known)).to(rows.S.device)
     return torch.where(rows.mask.negatives, probability, 0.0).sum(1)

@@ -39,7 +39,7 @@ class Tangent(Probe):
     Source: Li et al. 2022 (Unified loss), eq. 11 and 14-18.
     """
 
-    of: Literal["query", "candidate"] = "query"  # whose vectors
+    of: Literal["query", "candidate"] = "query"  # side to measure
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "embeddings"})
     needs_objective: ClassVar[bool] = True
 

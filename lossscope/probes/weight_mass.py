@@ -45,9 +45,9 @@ class WeightMass(Probe):
     Source: Bleeker & de Rijke 2022, section 4, the two W of NT-Xent.
     """
 
-    eps: float = 0.01  # threshold: weights strictly above it are counted
-    convention: Convention = "corrected"  # how weights are counted: corrected, released or text
-    unit: WeightUnit | None = None  # of weights and eps: paper (of one objective), relative (of several) or cosine
+    eps: float = 0.01  # threshold: a weight strictly above it counts
+    convention: Convention = "corrected"  # counting convention: corrected, released or text
+    unit: WeightUnit | None = None  # unit of weights and eps: paper (of one objective), relative (of several) or cosine
     reads: ClassVar[frozenset[Reads]] = frozenset({"counts"})
     needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = True

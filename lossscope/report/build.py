@@ -110,7 +110,7 @@ def require_writable(out: Path, option: str = "--out") -> None:
             pass
     except OSError as error:
         what = os.strerror(error.errno) if error.errno else error
-        raise InputError(f"{out} must be a folder that can be written; {what}. {other}") from error
+        raise InputError(f"{out} must be a writable folder; {what}. {other}") from error
 
 
 def _compare(results: Results, resamples: int) -> pd.DataFrame:

@@ -112,7 +112,7 @@ def read_results(records: Sequence[RunRecord], name: str = "", paper: str | None
     done = [record for record in records if record.status == "done"]
     if not done:
         listed = "; ".join(f"{record.run}: {record.status} {record.reason}".strip() for record in records[:5])
-        raise InputError(f"at least one run must be done; got {listed or 'no run'}. See `lossscope study status`")
+        raise InputError(f"at least one run must be finished; got {listed or 'no run'}. See `lossscope study status`")
     for record in done:
         frames_of(record.path)
     require_distinct_seeds((f"{run.data}, {run.encoder}, {run.objective_label}", run.run, run.seed) for run in done)

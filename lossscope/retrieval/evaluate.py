@@ -122,7 +122,7 @@ def _choose_queries(
         if not kept.any():
             label = relations.sides.labels[len(chosen)]
             asked = f"no {relations.sides.query(label)} is a query"
-            raise InputError(f"{label} must have at least one of the queries that are asked for; {asked}")
+            raise InputError(f"{label} must have at least one of the requested queries; {asked}")
         chosen.append(ranked.take(kept))
     return chosen[0], chosen[1]
 

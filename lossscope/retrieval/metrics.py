@@ -47,7 +47,10 @@ def retrieve(
         both = both.map(lambda scores: scores.nan_to_num(nan=-torch.inf))
     queries = _by_direction(related, len(both.i2t))
     if bool(both.i2t.isnan().any()):
-        raise InputError("similarities to rank must be numbers; got NaN. The embeddings are broken or unscored")
+        raise InputError(
+            "similarities to rank must be numbers; got NaN. Look for NaN in the embeddings, or for pairs "
+            "without a score"
+        )
 
     def of_direction(direction: Direction) -> Retrieval:
         scores, relations = (both.i2t, queries.i2t) if direction == "i2t" else (both.t2i, queries.t2i)

@@ -35,8 +35,8 @@ class RetrievalOptions:
         tuple[int, ...] | None,
         Choice(
             None,
-            "Cut-offs of R@k, recall@k, nDCG@k and MRR@k. Of images and captions the last three, MAP@R and "
-            "R-precision are computed where it is given; of other sides k is 1,5,10 otherwise.",
+            "Cut-offs of R@k, recall@k, nDCG@k and MRR@k; default 1,5,10. Images and captions get the "
+            "last three, MAP@R and R-precision only with --k.",
             shown=False,
             flags="--k",
             read=_read_cutoffs,
@@ -46,21 +46,21 @@ class RetrievalOptions:
         tuple[Path, ...],
         Choice(
             None,
-            "File of pairs that people judged: their positives count beside the data's own, in rows of their own. "
-            "Flickr8k's experts or CrowdFlower, ECCV Caption, CxC, or a CSV file with the columns image, caption and, "
-            "perhaps, positive. May be repeated.",
+            "File of pairs that people judged; their positives count in separate rows. Flickr8k's "
+            "experts or CrowdFlower, ECCV Caption, CxC, or a CSV file with columns image, caption and "
+            "optionally positive; repeat for several.",
         ),
     ] = ()
     judged_only: Annotated[
         bool,
-        Choice(None, "Queries are those that were judged, as in ECCV Caption's measures.", flags="--judged-only"),
+        Choice(None, "Rank the judged queries alone, as ECCV Caption does.", flags="--judged-only"),
     ] = False
     ensemble: Annotated[bool, Choice(None, "Rank by the mean of the similarity matrices.", flags="--ensemble")] = False
     run_files: Annotated[
         Path | None, Choice(OUTPUT, "Folder for TREC run files and qrels, to check the numbers elsewhere.")
     ] = None
     run_top: Annotated[
-        int | None, Choice(OUTPUT, "Candidates of each query in them, or `all`.", shown="100", read=_read_top)
+        int | None, Choice(OUTPUT, "Candidates per query in run files, or `all`.", shown="100", read=_read_top)
     ] = 100
 
     def __post_init__(self) -> None:
@@ -70,8 +70,8 @@ class RetrievalOptions:
                 "--run-files writes the ranking of a whole split by one model; leave out --ensemble and --folds"
             )
         if self.judged_only and not self.judgements:
-            raise OptionError("--judged-only needs --judgements FILE, which says what was judged")
+            raise OptionError("--judged-only needs --judgements FILE, which lists the judged pairs")
         if self.judgements and self.folds > 1:
-            raise OptionError("--judgements are of a whole split, whose parts they connect; leave out --folds")
+            raise OptionError("--judgements need a whole split, whose parts they connect; leave out --folds")
         if self.judgements and self.run_files is not None:
             raise OptionError("--run-files writes the data's own positives; leave out --judgements, or --run-files")

@@ -114,7 +114,9 @@ def _score_block(matrix: TiledMatrix, queries: Rows, direction: Direction) -> Te
     else:
         S = matrix.embedded.similarities(matrix.image_rows, queries).t2i.nan_to_num(nan=-torch.inf)
     if bool(S.isnan().any()):
-        raise InputError(f"similarities of {matrix.embedded.name} must be numbers; got NaN. The embeddings are broken")
+        raise InputError(
+            f"similarities of {matrix.embedded.name} must be numbers; got NaN. Look for NaN in the embeddings"
+        )
     return S.cpu()
 
 

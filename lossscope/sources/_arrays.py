@@ -103,7 +103,7 @@ def _concatenate(files: list[Path], cache: Path | None) -> Any:
             whole.flush()
         write_manifest(manifest, {_SHA: fingerprint(cached)})
     elif read_manifest(manifest).get(_SHA) != fingerprint(cached):
-        raise InputError(f"{cached} must be what was written; its SHA-256 is another. Remove it: it is made again")
+        raise InputError(f"{cached} must match its SHA-256; they differ. Remove it: lossscope makes it again")
     return open_npy(cached, "c")
 
 

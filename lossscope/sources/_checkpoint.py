@@ -80,7 +80,7 @@ def embed_checkpoint(
             if all(bool(x.isfinite().all()) for x in vectors):
                 write_cache(cached, *vectors)
         elif training is not None:
-            raise InputError(f"{path} must embed both sides alone to be read in train mode; it scores pairs")
+            raise InputError(f"{path} must embed both sides alone for train mode; it scores pairs")
         else:
             from .checkpoints.pair_scores import PairScorer
 
@@ -164,7 +164,7 @@ def _load_model(checkpoint: Checkpoint, path: Path, split: Split, request: Reque
 def _split(checkpoint: Checkpoint, request: Request, path: Path) -> tuple[Split, tuple[str, ...]]:
     """Return the split, and notices on how its pictures are read."""
     if not (request.data or checkpoint.data):
-        raise InputError(f"--data is needed: {path} names no data it was trained on, e.g. --data precomp:root=DIR")
+        raise InputError(f"--data is needed: {path} names no training data, e.g. --data precomp:root=DIR")
     with contextlib.nullcontext() if request.data else naming(path, "a checkpoint of data that can be read"):
         data, notices = request.data or checkpoint.data, tuple[str, ...]()
         if checkpoint.reading:

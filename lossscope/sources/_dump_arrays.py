@@ -29,8 +29,8 @@ def beyond_cosines(similarity: Tensor, path: Path) -> list[str]:
         return []
     if largest > _LARGEST_SIMILARITY:
         raise InputError(
-            f"similarities of {path} must be at most {_LARGEST_SIMILARITY:g}, beyond which no loss is computed; one is "
-            f"{largest:.3g}. Write cosines"
+            f"similarities of {path} must be at most {_LARGEST_SIMILARITY:g}, as lossscope computes no loss "
+            f"beyond it; one is {largest:.3g}. Write cosines"
         )
     return [
         f"similarities of {path} reach {largest:.3g}, so they are not cosines (at most 1). Where they were divided by "

@@ -112,7 +112,7 @@ def _labels(arrays: Mapping[str, Any], items: int, path: Path) -> Rows:
     labels = numpy_of(arrays["labels"])
     if labels.shape != (items,) or labels.dtype.kind not in "iubUS":
         raise InputError(
-            f"labels of {path} must be {items} whole numbers or texts, one an item; got {labels.shape} of "
+            f"labels of {path} must be {items} whole numbers or texts, one per item; got {labels.shape} of "
             f"{labels.dtype}"
         )
     return np.unique(labels, return_inverse=True)[1].astype(np.int64).reshape(-1)

@@ -49,8 +49,8 @@ def read_shards(location: str, caption_image: Path | None = None, sides: str | N
     files, name = _files_of(location), show_path(location)
     if sides and not Sides.parse(sides).is_image_text:
         raise InputError(
-            f"--sides must be image/caption of a folder that is read shard by shard; got {sides}. Leave out --queries "
-            f"and --precision-of: {name} is then read as a whole"
+            f"--sides must be image/caption of a folder of shards; got {sides}. Leave out --queries and "
+            f"--precision-of: lossscope then reads {name} whole"
         )
     rows_of = [RowShards.open(_of_side(files, side, name)) for side in _SIDES]
     if rows_of[0].width != rows_of[1].width:

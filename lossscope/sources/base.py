@@ -138,5 +138,5 @@ def read_source(path: Path | str, request: Request) -> SplitEmbeddings:
     with trust(any_file=request.trust_code):
         embedded: SplitEmbeddings = find_source(path).read(request)
     if request.mode != embedded.mode:
-        raise InputError(f"{show_path(path)} must have a model that can be put in train mode; its numbers are fixed")
+        raise InputError(f"{show_path(path)} must have a model with a train mode; its numbers never change")
     return embedded

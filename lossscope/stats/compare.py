@@ -182,7 +182,7 @@ def _correct(rows: pd.DataFrame, resampling: Resampling) -> pd.DataFrame:
 def _require_common_seed(rows: pd.DataFrame) -> None:
     if rows["p_images"].isna().all():
         pairs = "; ".join(f"{row['system']} and {row['baseline']}: {row['left_out']}" for _, row in rows.iterrows())
-        raise InputError(f"systems must have a seed in common to be paired; got none. {pairs}. Train the missing seeds")
+        raise InputError(f"systems must have a seed in common; got none. {pairs}. Train the missing seeds")
 
 
 __all__ = ["COLUMNS", "Resampling", "compare", "significance"]

@@ -114,7 +114,7 @@ def _common_data(models: Sequence[TrainedModel], data: str | None) -> str:
     if data is None and len(set(specs.values())) > 1:
         listed = "; ".join(f"{name}: {spec}" for name, spec in specs.items())
         raise InputError(
-            f"runs must be of the same data to be compared; got {listed}. Name what to test on with --data"
+            f"runs must be of the same data for a comparison; got {listed}. Name what to test on with --data"
         )
     return data or next(iter(specs.values()), UNKNOWN)
 

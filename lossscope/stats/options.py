@@ -38,9 +38,11 @@ class Resampling:
     """Options of the permutation tests and of the bootstrap. Raises OptionError for values out of range."""
 
     # number of permutations and of bootstrap samples
-    resamples: Annotated[int, Choice(None, "Of permutations and of the bootstrap.", low=99, high=1_000_000)] = 9999
-    seed: Annotated[int, Choice(None, "Seed of permutations and of the bootstrap.", low=0)] = 0
-    level: Annotated[float, Choice(None, "Of the confidence intervals.")] = 0.95
+    resamples: Annotated[
+        int, Choice(None, "Number of permutations and of bootstrap samples.", low=99, high=1_000_000)
+    ] = 9999
+    seed: Annotated[int, Choice(None, "Seed of the permutations and the bootstrap.", low=0)] = 0
+    level: Annotated[float, Choice(None, "Level of the confidence intervals.")] = 0.95
 
     def __post_init__(self) -> None:
         require_choices(self)
@@ -52,9 +54,9 @@ class Resampling:
 class Design:
     """What it takes for a difference to count as detectable. Raises OptionError for values out of range."""
 
-    power: Annotated[float, Choice(None, "Probability that a difference is found.")] = 0.8
+    power: Annotated[float, Choice(None, "Probability of finding the difference.")] = 0.8
     # two-sided level of the test: p at most this is a finding
-    alpha: Annotated[float, Choice(None, "Two-sided level of the test, of one comparison.")] = 0.05
+    alpha: Annotated[float, Choice(None, "Two-sided level of the test of a single comparison.")] = 0.05
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
@@ -76,12 +78,13 @@ class PlanOptions:
     images: Annotated[
         tuple[int, ...],
         Choice(
-            None, "Numbers of images or queries, besides that of the study: 1000,5000.", shown=False, read=_read_images
+            None, "Numbers of images or queries besides that of the study: 1000,5000.", shown=False, read=_read_images
         ),
     ] = ()
     # in the unit of the metric; None: none is asked
     difference: Annotated[
-        float | None, Choice(None, "That should be shown, in units of the metric: how many does it take?")
+        float | None,
+        Choice(None, "Difference to detect, in units of the metric: print how many seeds or images it takes."),
     ] = None
     design: Design = Design()
 
@@ -103,16 +106,14 @@ class Comparison:
         tuple[str, ...],
         Choice(
             None,
-            "rsum, i2t_R@1, t2i_MRR, ..., of other sides q2d_nDCG@10, all_MAP@R, ..., or all; repeat for several. "
-            "Unless given: rsum, of other sides nDCG@10 of the first direction.",
+            "Metric: rsum, i2t_R@1, t2i_MRR, ..., for other sides q2d_nDCG@10, all_MAP@R, ..., or all; "
+            "repeat for several. Default: rsum, for other sides nDCG@10 of the first direction.",
             shown=False,
             words=(*METRICS, "all"),
         ),
     ] = ()
-    baseline: Annotated[str | None, Choice(None, "System, or one of its runs, that all others are compared with.")] = (
-        None
-    )
-    all_pairs: Annotated[bool, Choice(None, "Every system with every other.", flags="--all-pairs")] = False
+    baseline: Annotated[str | None, Choice(None, "System, or one of its runs, to compare all others with.")] = None
+    all_pairs: Annotated[bool, Choice(None, "Compare every system with every other.", flags="--all-pairs")] = False
 
     def __post_init__(self) -> None:
         if self.baseline is not None and self.all_pairs:

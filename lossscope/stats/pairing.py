@@ -138,7 +138,9 @@ def _require_valid(queries: pd.DataFrame) -> None:
         raise InputError("queries must have rows; got none")
     for name in ("run", "data", "encoder", "objective_label"):
         if queries[name].isna().any():
-            raise InputError(f"{name} of every query must be known; {int(queries[name].isna().sum())} rows have none")
+            raise InputError(
+                f"{name} must have a value for every query; {int(queries[name].isna().sum())} rows have none"
+            )
     _require_directions(set(queries["direction"]))
     if "image" not in queries and queries["direction"].isin(DIRECTIONS).any():
         require_columns(queries, ("image",), "queries")
@@ -179,6 +181,6 @@ def _require_same_queries(rows: pd.DataFrame) -> None:
         first = first or (str(run), queries)
         if not queries.equals(first[1]):
             raise InputError(
-                f"runs must be evaluated on the same queries to be paired; {first[0]} and {run} were not "
-                f"({len(first[1])} and {len(queries)} of them). Use the same --data and --split"
+                f"runs must have the same queries; those of {first[0]} and {run} differ ({len(first[1])} and "
+                f"{len(queries)} queries). Use the same --data and --split"
             )

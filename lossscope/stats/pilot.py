@@ -84,8 +84,8 @@ def _require_spread(pairs: Sequence[PilotPair]) -> None:
     if not any(pair.runs.same_seeds and len(pair.runs.a) > 1 for pair in pairs):
         got = "; ".join(f"{pair.a.name} and {pair.b.name}: {pair.runs.seeds or 'none'}" for pair in pairs[:3])
         raise InputError(
-            "a spread over seeds takes two systems with at least two seeds in common, and three or more to be worth "
-            f"something; got {got}. Add seeds to the study, and run it again"
+            "a spread over seeds takes two systems with at least two seeds in common, and three or more for "
+            f"a useful answer; got {got}. Add seeds to the study, and run it again"
         )
 
 

@@ -62,8 +62,8 @@ def measured_pairs(
     if not pairs:
         against = f" with {baseline} as one of them" if baseline else ""
         raise InputError(
-            f"{name} must be a number of at least two systems with the same data and encoder{against}, in each of "
-            "their runs; it is of fewer, as not every loss has every count. Name another --metric"
+            f"{name} must be a number of at least two systems with the same data and encoder{against}, in "
+            "each of their runs; fewer have it. Not every loss has every count. Name another --metric"
         )
     return pairs
 

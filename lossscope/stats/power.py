@@ -84,4 +84,6 @@ def _double_until(reached: Callable[[float], bool], value: float, most: float = 
         if value >= most:
             break
         value *= 2
-    raise InputError(f"power is not reached by {value:g}; give a larger --difference, a smaller --power, or more pairs")
+    raise InputError(
+        f"the power is out of reach at {value:g}; give a larger --difference, a smaller --power, or more pairs"
+    )

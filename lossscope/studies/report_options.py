@@ -18,23 +18,25 @@ class ReportOptions:
 
     title: Annotated[str | None, Choice(None, "Title of the page.", shown="the study's name")] = None
     # with `test` None: the report uses existing evaluations
-    split: Annotated[str | None, Choice(None, "Split of run folders that is counted.", shown="train", words=SPLITS)] = (
-        None
+    split: Annotated[str | None, Choice(None, "Split to count in run folders.", shown="train", words=SPLITS)] = None
+    test: Annotated[str | None, Choice(None, "Split to rank in run folders.", shown="test", words=SPLITS)] = None
+    resamples: Annotated[int, Choice(None, "Number of resamples for tests and intervals.", low=99, high=1_000_000)] = (
+        9999
     )
-    test: Annotated[str | None, Choice(None, "Split of run folders that is ranked.", shown="test", words=SPLITS)] = None
-    resamples: Annotated[int, Choice(None, "Of the tests and intervals.", low=99, high=1_000_000)] = 9999
     # see `relabel`
     labels: Annotated[
         tuple[str, ...],
         Choice(
-            None, "RUN=NAME of a system in tables and pictures, or NAME in order; repeat for several.", flags="--label"
+            None,
+            "Name of a system in tables and pictures: RUN=NAME, or NAME in order; repeat for several.",
+            flags="--label",
         ),
     ] = ()
     # of tables, see `tables.choice`; none: all
     columns: Annotated[
         tuple[str, ...],
-        Choice(None, "Columns that tables show, `R@1,rsum`; CSV files keep all.", shown="all", read=_read_columns),
+        Choice(None, "Columns of the tables, such as `R@1,rsum`; CSV files keep all.", shown="all", read=_read_columns),
     ] = ()
     published: Annotated[
-        bool, Choice(None, "Numbers that papers printed, beside ours.", flags="--published/--no-published")
+        bool, Choice(None, "Show published numbers beside ours.", flags="--published/--no-published")
     ] = True

@@ -40,7 +40,7 @@ def select_probe(frame: pd.DataFrame, probe: str, table: str) -> pd.DataFrame:
     require_columns(frame, COLUMNS, "rows of runs")
     for column in ("run", *LABELS, "spec"):
         if frame[column].isna().any():
-            raise InputError(f"{column} of every row of a run must be given; some rows have none. Name every run")
+            raise InputError(f"{column} must have a value in every row of a run; some rows have none. Name every run")
     rows = frame[frame["probe"] == probe]
     rows = whole_splits(rows) if probe == "recall" else _with_own_objective(rows)
     if rows.empty:

@@ -49,7 +49,7 @@ def build_from_merges(path: Path, library: Any) -> str:
         with gzip.open(require_text_file(path, _MAX_BYTES)) as file:
             lines = file.read(_MAX_BYTES).decode("utf-8").split("\n")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(f"{path} must be packed UTF-8 text, a merge a line; {error}") from error
+        raise InputError(f"{path} must be packed UTF-8 text, a merge per line; {error}") from error
     merges = [tuple(line.split()) for line in lines[1 : _MAX_MERGES + 1]]
     merges = merges[:-1] if merges and not merges[-1] else merges  # the end of the last line
     if not merges or any(len(merge) != 2 for merge in merges):
@@ -57,7 +57,7 @@ def build_from_merges(path: Path, library: Any) -> str:
     letters = _byte_letters()
     tokens = [*letters, *(f"{letter}{_END_OF_WORD}" for letter in letters), *map("".join, merges), *_ENDS]
     if len(set(tokens)) != len(tokens):
-        raise InputError(f"{path} must hold each merge once; one is there twice")
+        raise InputError(f"{path} must hold each merge once; one occurs twice")
     vocabulary = {token: number for number, token in enumerate(tokens)}
     try:
         model = library.models.BPE(vocabulary, merges, unk_token=_ENDS[1], end_of_word_suffix=_END_OF_WORD)

@@ -22,7 +22,7 @@ def fit_to_clip(tokeniser: Subwords, cleaning: str, context: int) -> Subwords:
     if not has_byte_pairs(tokeniser.content):
         kind = json.loads(tokeniser.content)["model"].get("type")
         raise InputError(
-            f"captions of OpenAI's CLIP and open_clip's must be cut into byte pairs with </w> at the end of a word; "
-            f"got a tokeniser of {kind}: name the folder of CLIP's, or bpe_simple_vocab_16e6.txt.gz"
+            "captions of OpenAI's CLIP and open_clip's need byte pairs with </w> at the end of a word; got a "
+            f"tokeniser of {kind}. Name the folder of CLIP's, or bpe_simple_vocab_16e6.txt.gz"
         )
     return replace(tokeniser, cleaning=cleaning, max_length=context)

@@ -29,7 +29,7 @@ def find_cleaning(settings: dict[str, Any], folder: Path) -> str:
     if settings.get("tokenizer_class") not in _SIGLIP:
         return ""
     if settings.get("do_lower_case", True) is not True:
-        raise InputError(f"do_lower_case of {folder / _SETTINGS} must be true to be read; it is not")
+        raise InputError(f"do_lower_case of {folder / _SETTINGS} must be true; it is not")
     return "siglip"
 
 

@@ -70,8 +70,8 @@ def require_trainable(recipe: Recipe, objective: Objective) -> None:
     """Raise InputError when the objective cannot be trained as the recipe says."""
     if "offline" in objective.traits.required_info and not recipe.offline:
         raise InputError(
-            f"{recipe.objective} needs offline candidates: mine those of the training split under a trained model with "
-            "`lossscope mine CKPT --out FOLDER`, then train with --offline FOLDER (and --init CKPT)"
+            f"{recipe.objective} needs offline candidates. Mine those of the training split with `lossscope "
+            "mine CKPT --out FOLDER`, then train with --offline FOLDER (and --init CKPT)"
         )
     if recipe.offline and "offline" not in objective.traits.required_info:
         raise InputError(f"--offline is for objectives with offline candidates (aoq); got {recipe.objective}")
@@ -84,11 +84,12 @@ def require_trainable(recipe: Recipe, objective: Objective) -> None:
     learnt = getattr(objective, "own_parameters", ())
     if learnt:
         raise InputError(
-            f"{recipe.objective} must have no parameters of its own to be trained with; it has {', '.join(learnt)}, "
-            "which would stay as they are. A scale or bias is learnt where the loss takes logit_scale and learn=true"
+            f"{recipe.objective} must have no parameters of its own for train; it has {', '.join(learnt)}, "
+            "which would stay as they are. train learns a scale or bias if the loss takes logit_scale and "
+            "learn=true"
         )
     if getattr(objective, "keeps_memory", False):
         raise InputError(
-            f"{recipe.objective} must be a function of one batch to be trained with; it keeps something between calls, "
-            "such as a queue or a moving average, which would stay as it is. Switch that memory off"
+            f"{recipe.objective} must be a function of one batch for train; it keeps a state between calls, "
+            "such as a queue or a moving average. That state would stay as it is. Switch that memory off"
         )

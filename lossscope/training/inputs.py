@@ -38,7 +38,7 @@ def read_info(recipe: Recipe, objective: Objective, mode: str, split: Split) -> 
     if not recipe.info:
         return {}
     if mode != "pairs":
-        raise InputError("--info is of pairs; got images sampling. Take --sampling pairs")
+        raise InputError("--info is for pairs; got images sampling. Take --sampling pairs")
     file = require_file(recipe.info)
     with naming(file, "an .npz of number columns"):
         columns = read_npz(file)

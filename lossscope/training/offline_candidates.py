@@ -43,8 +43,8 @@ class HardCandidates:
         there = sum(1 for _ in folder.glob("*.safetensors"))
         if there < manifest.part_count:
             raise InputError(
-                f"{folder} must be finished; {manifest.part_count - there} of {manifest.part_count} parts are missing. "
-                "Run the same lossscope mine again: it resumes"
+                f"{folder} must be complete; {manifest.part_count - there} of {manifest.part_count} parts are "
+                "missing. Run the same lossscope mine again: it resumes"
             )
         rows: dict[str, list[Rows]] = {"captions": [], "images": []}
         for name in manifest.parts:

@@ -40,73 +40,74 @@ class Recipe:
     encoder: Annotated[str, Choice(MODEL, "Encoder spec.", shown=False, names="encoders")] = "vsepp"
     objective: Annotated[str, Choice(OBJECTIVE, "Objective spec.", shown=False, names="objectives")] = "ntxent"
     epochs: Annotated[int, Choice(OPTIMISATION, "Passes over the training split.")] = 30
-    batch_size: Annotated[int, Choice(BATCHES, "Pairs of a batch, or images with all their captions.")] = 128
+    batch_size: Annotated[int, Choice(BATCHES, "Pairs per batch, or images with all their captions.")] = 128
     lr: Annotated[float, Choice(OPTIMISATION, "Learning rate.")] = 1e-3
     lr_step: Annotated[int, Choice(OPTIMISATION, "Epochs after which a step schedule lowers the rate.")] = 15
-    lr_gamma: Annotated[float, Choice(OPTIMISATION, "Factor by which it does.")] = 0.1
-    clip: Annotated[float, Choice(OPTIMISATION, "Largest norm of the gradient; 0: not clipped.")] = 2.0
-    warmup: Annotated[
-        int, Choice(WARMUP, "Epochs of the objective's own warm-up loss (all negatives), where it has one.")
-    ] = 1
+    lr_gamma: Annotated[float, Choice(OPTIMISATION, "Factor of a step schedule.")] = 0.1
+    clip: Annotated[float, Choice(OPTIMISATION, "Largest norm of the gradient; 0: no clipping.")] = 2.0
+    warmup: Annotated[int, Choice(WARMUP, "Epochs of the objective's warm-up loss (all negatives), if it has one.")] = 1
     best_in_warmup: Annotated[
-        bool, Choice(WARMUP, "Let the best epoch lie in the warm-up, in which another loss is trained.")
+        bool, Choice(WARMUP, "Let the best epoch lie in the warm-up, which trains another loss.")
     ] = False
     reduction: Annotated[
-        Reduction | None, Choice(OBJECTIVE, "How the losses of queries become one number.", shown="the objective's")
+        Reduction | None,
+        Choice(OBJECTIVE, "Reduction of the query losses to a single number.", shown="the objective's"),
     ] = None
     sampling: Annotated[
-        TrainingMode | None, Choice(BATCHES, "What a batch is made of.", shown="what the objective needs")
+        TrainingMode | None, Choice(BATCHES, "Content of a batch.", shown="what the objective needs")
     ] = None
     same_image: Annotated[
-        SameImage, Choice(OBJECTIVE, "Other captions of the image: keep as negatives, or mask, which leaves them out.")
+        SameImage, Choice(OBJECTIVE, "Keep other captions of the image as negatives, or mask them.")
     ] = "keep"
     negatives: Annotated[
         MinedNegatives,
-        Choice(BATCHES, "Mined negatives are candidates of the whole batch, of their own query alone, or left out."),
+        Choice(BATCHES, "Give mined negatives to the whole batch, to their own query alone, or to none."),
     ] = "batch"
-    mined: Annotated[int, Choice(BATCHES, "Mined negatives of a query; 0: all that the data have.")] = 0
+    mined: Annotated[int, Choice(BATCHES, "Mined negatives per query; 0: all of the data.")] = 0
     mask: Annotated[
         str,
         Choice(
             OBJECTIVE,
-            "Rules that leave out negatives which are probably relevant, with semicolons: same-item;above:margin=0.1.",
+            "Leave out negatives that are probably relevant, by rules with semicolons: same-item;above:margin=0.1.",
         ),
     ] = ""
-    precision: Annotated[Precision, Choice(MODEL, "Of the encoder; similarities and weights are float32 always.")] = (
-        "fp32"
-    )
-    min_count: Annotated[int, Choice(DATA, "Captions that a word must occur in to be in the vocabulary.")] = 4
+    precision: Annotated[
+        Precision, Choice(MODEL, "Precision of the encoder; similarities and weights stay float32.")
+    ] = "fp32"
+    min_count: Annotated[int, Choice(DATA, "Captions that must contain a word before it enters the vocabulary.")] = 4
     seed: Annotated[int, Choice(BATCHES, "Seed of initial weights and of batches.")] = 0
     init: Annotated[str | None, Choice(MODEL, "Checkpoint of the same encoder to begin with.")] = None
     info: Annotated[
         str | None,
-        Choice(DATA, ".npz, one number per training caption by name: label (ncr), margin, weight (unified)."),
+        Choice(DATA, "File .npz with a number per training caption: label (ncr), margin, weight (unified)."),
     ] = None
-    offline: Annotated[str | None, Choice(DATA, "Folder of `lossscope mine`, which aoq draws candidates from.")] = None
+    offline: Annotated[str | None, Choice(DATA, "Folder of `lossscope mine`, from which aoq draws candidates.")] = None
     optimiser: Annotated[Optimiser, Choice(OPTIMISATION, "Optimiser; ranger needs the extra lossscope[ranger].")] = (
         "adam"
     )
     weight_decay: Annotated[float, Choice(OPTIMISATION, "Weight decay.")] = 0.0
     beta2: Annotated[float, Choice(OPTIMISATION, "Second decay rate of Adam and AdamW.")] = 0.999
-    schedule: Annotated[Schedule, Choice(OPTIMISATION, "Of the learning rate; linear rises, then falls to 0.")] = "step"
-    lr_warmup: Annotated[float, Choice(OPTIMISATION, "Part of all steps in which a linear schedule rises.")] = 0.0
+    schedule: Annotated[
+        Schedule, Choice(OPTIMISATION, "Schedule of the learning rate; linear rises, then falls to 0.")
+    ] = "step"
+    lr_warmup: Annotated[float, Choice(OPTIMISATION, "Share of all steps in which a linear schedule rises.")] = 0.0
     lr_groups: Annotated[
-        str, Choice(OPTIMISATION, "Factors on lr for groups of parameters: bert=0.1,backbone=0.01.")
+        str, Choice(OPTIMISATION, "Factors on --lr for groups of parameters: bert=0.1,backbone=0.01.")
     ] = ""
     freeze: Annotated[str, Choice(OPTIMISATION, "Epochs for which groups stay frozen: backbone=1.")] = ""
     loss_ramp_epoch: Annotated[
-        int, Choice(OPTIMISATION, "Epoch, from 1, in which the loss grows from 0 to whole; 0: none.")
+        int, Choice(OPTIMISATION, "Epoch (first: 1) in which the loss grows from 0 to full; 0: none.")
     ] = 0
     drop_last: Annotated[
-        bool, Choice(BATCHES, "The last, shorter batch of an epoch.", flags="--drop-last/--keep-last")
+        bool, Choice(BATCHES, "Drop or keep the last, shorter batch of an epoch.", flags="--drop-last/--keep-last")
     ] = False
-    steps: Annotated[int, Choice(BATCHES, "Batches of an epoch; 0: the whole split.")] = 0
+    steps: Annotated[int, Choice(BATCHES, "Batches per epoch; 0: the whole split.")] = 0
     select_by: Annotated[
         SelectBy,
         Choice(
             OPTIMISATION,
-            "What the best epoch has most of (rsum, of other sides nDCG@10; r1_r5: R@1 and R@5; geometric: mean of "
-            "t2i recalls).",
+            "Metric that the best epoch maximises (rsum, or nDCG@10 for other sides; r1_r5: R@1 and R@5; "
+            "geometric: mean of t2i recalls).",
         ),
     ] = "rsum"
     val_images: Annotated[int, Choice(DATA, "Validate on the first N images; 0: on all.")] = 0
@@ -131,7 +132,7 @@ class Recipe:
                 f"loss-ramp-epoch must be an epoch of the run, at most {self.epochs}; got {self.loss_ramp_epoch}"
             )
         if self.optimiser == "ranger" and self.beta2 != 0.999:
-            raise InputError(f"beta2 is of adam and adamw; ranger has its own. Got {self.beta2}")
+            raise InputError(f"beta2 is for adam and adamw; ranger has its own. Got {self.beta2}")
         _one_of("optimiser", self.optimiser, typing.get_args(Optimiser))
         _one_of("schedule", self.schedule, typing.get_args(Schedule))
         _one_of("select-by", self.select_by, typing.get_args(SelectBy))

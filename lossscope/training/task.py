@@ -105,7 +105,7 @@ def prepare_task(
     require_trainable(recipe, components.objective)
     _require_fitting_sides(train, components.encoder, recipe)
     if train.relations.negatives is None and (recipe.negatives != "batch" or recipe.mined):
-        raise InputError(f"--negatives and --mined are of data with mined negatives; {recipe.data} has none")
+        raise InputError(f"--negatives and --mined need data with mined negatives; {recipe.data} has none")
     start = checkpoint or (Checkpoint.load(recipe.init) if recipe.init else None)
     encoder = components.encoder
     tokeniser = start.words() if start else encoder.build_tokeniser(texts_of(train), recipe.min_count)
@@ -114,7 +114,7 @@ def prepare_task(
     _ = captions.lengths()  # encode now, to refuse captions that do not fit before the run writes anything
     candidates = read_candidates(recipe, train)
     if recipe.info and train.relations.negatives is not None and recipe.negatives != "none":
-        raise InputError("--info is of pairs; leave out the mined negatives: --negatives none")
+        raise InputError("--info is for pairs; leave out the mined negatives: --negatives none")
     info = read_info(recipe, components.objective, sampling.mode, train)
     require_known_pairs(components.masks, train)
     fingerprints = fingerprints_of(recipe, candidates, components.masks)

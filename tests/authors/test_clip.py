@@ -122,7 +122,7 @@ def test_an_activation_that_is_not_openais_is_refused(tmp_path: Path) -> None:
 
 def test_weights_without_openais_numbers_are_not_taken_for_openais(tmp_path: Path) -> None:
     torch.save(weights(), tmp_path / "ViT.pt")
-    with pytest.raises(InputError, match="must be opened with its attention heads, which no tensor shows"):
+    with pytest.raises(InputError, match="needs its attention heads, which no tensor shows"):
         open_model(tmp_path / "ViT.pt", tmp_path)
 
 
@@ -154,7 +154,7 @@ def test_parts_of_words_that_are_no_byte_pairs_are_refused(tmp_path: Path) -> No
     torch.save({**weights(), **SCALARS}, tmp_path / "ViT.pt")
     (tmp_path / "words").mkdir()
     (tmp_path / "words" / "tokenizer.json").write_text(Subwords.train(CAPTIONS, 300).content, encoding="utf-8")
-    with pytest.raises(InputError, match=r"must be cut into byte pairs with </w> .* got a tokeniser of WordPiece"):
+    with pytest.raises(InputError, match=r"need byte pairs with </w> .* got a tokeniser of WordPiece"):
         open_released(tmp_path / "ViT.pt", tmp_path / "words")
 
 
@@ -164,7 +164,7 @@ def test_parts_of_words_that_are_no_byte_pairs_are_refused(tmp_path: Path) -> No
         ("depth=99", "depth of the CLIP in this file is 2 and stays so; got 99"),
         ("context=5", "context of the CLIP in this file is 24 and stays so; got 5"),
         ("patch=32", "patch of the CLIP in this file is 16 and stays so; got 32"),
-        ("path=X", "path is for models that are trained from a folder"),
+        ("path=X", "path is for training a model from a folder"),
         ("mean_std=inception", "mean_std of .* must be openai, as in all of OpenAI's; got 'inception'"),
         ("heads=1", "heads of .* must be 2 and text_heads 1, as its model has them; got 1 and 1"),
     ],

@@ -34,7 +34,7 @@ NUMBERS = {  # all keys of a document that is ranked only
     "items", "calibration.labels", "calibration.weights", "transfer.holds", "batch_size", "suspects", "examined",
     "pairs", "copies.pairs",
 }  # fmt: skip
-WHAT_TO_DO = "this one is ranked only, so that it has no mask. Label its sheet.html, then audit again with --labels"
+WHAT_TO_DO = "got a ranked-only audit, which has no mask. Label its sheet.html, then audit again with --labels"
 
 
 def write_dumps() -> None:

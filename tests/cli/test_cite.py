@@ -65,7 +65,7 @@ def test_a_folder_of_frames_names_the_frames(dump: Path, tmp_path: Path) -> None
     assert lossscope("cocos", dump, dump, *words).exit_code == 0
     result = lossscope("cite", tmp_path / "both frames")
     assert result.exit_code == 1 and "it is a folder of 2" in message(result)
-    named = shlex.split(str(result.stderr).partition("that are meant: ")[2].replace("\n", ""))
+    named = shlex.split(str(result.stderr).partition("that you mean: ")[2].replace("\n", ""))
     assert len(named) == 2 and lossscope("cite", *named, "--statistic", "C_neg").exit_code == 0
 
 

@@ -159,7 +159,7 @@ def test_an_objective_from_a_file_of_ones_own(dump: Path, tmp_path: Path) -> Non
     shutil.copytree("runs/scenes-Mine-seed0", "copy")
     refused = lossscope("cocos", "copy")
     assert refused.exit_code == 1
-    assert "not imported unless you pass --trust-code" in refused.stderr
+    assert "lossscope imports it only with --trust-code" in refused.stderr
     assert lossscope("cocos", "copy", "--trust-code").exit_code == 0
 
 

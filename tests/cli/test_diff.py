@@ -132,7 +132,7 @@ def test_the_record_says_what_was_measured(dump: Path, other: Path) -> None:
 
 def test_items_without_ids_are_paired_by_their_places_with_a_note(dump: Path, other: Path, tmp_path: Path) -> None:
     words = "diff dump.npz other.npz --objective triplet --probes cocos --top 0"
-    note = "neither source states ids of images and captions: item i of A is taken as item i of B"
+    note = "neither source states ids of images and captions: diff takes item i of A as item i of B"
     assert note in message(lossscope(words))
     assert "neither source" not in message(lossscope(words.replace("other", "dump")))
     for name in ("dump", "other"):
@@ -296,8 +296,8 @@ def test_a_page_leaves_the_files_of_a_user_alone(dump: Path, tmp_path: Path, mon
         ("diff dump.npz dump.npz --queries 5", "--queries is not of diff"),
         ("diff dump.npz dump.npz --out x", "--out is not of diff"),
         ("diff dump.npz dump.npz -o x.txt", "must end in"),
-        ("diff dump.npz --b-eps 0.1 --probes similarity", "--b-eps is of probes that count"),
-        ("diff dump.npz dump.npz --epochs", "one run folder"),
+        ("diff dump.npz --b-eps 0.1 --probes similarity", "--b-eps is for probes that count"),
+        ("diff dump.npz dump.npz --epochs", "a single run folder"),
         ("diff dump.npz dump.npz --b-epoch 1", "leave B out"),
         ("diff dump.npz dump.npz --out x", "it writes no frame"),
         ("diff dump.npz --epochs --out x", "--out is not of diff --epochs: it writes no frame"),
@@ -335,7 +335,7 @@ def test_two_objectives_are_compared_in_one_unit_and_the_heading_says_it(dump: P
 def test_a_unit_is_of_probes_that_count(dump: Path) -> None:
     result = lossscope("diff dump.npz --objective ntxent --b-objective supcon --probes similarity --unit paper")
     assert result.exit_code == 2
-    assert "--unit is of probes that count, such as cocos; got similarity" in message(result)
+    assert "--unit is for probes that count, such as cocos; got similarity" in message(result)
 
 
 def test_the_heading_of_epochs_says_the_unit(run: Path) -> None:

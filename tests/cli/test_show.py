@@ -161,7 +161,7 @@ def test_the_audit_of_false_negatives_is_still_its_own(texts: Path) -> None:
         (f"cocos dump.npz {LINE} --terms q2q --show 2", 1, "got further candidates of both (--terms)"),
         (f"cocos dump.npz {LINE} --show 2 --audit missing.npz", 1, "missing.npz"),
         (f"cocos dump.npz {LINE} --show 0", 2, "--show"),
-        (f"diff dump.npz {LINE} --b-eps 0.2 --show 2 --top 3", 2, "--top and --show both say how many"),
+        (f"diff dump.npz {LINE} --b-eps 0.2 --show 2 --top 3", 2, "--top and --show both limit the list"),
         ("diff dump.npz --epochs --show 2", 2, "--show is not of diff --epochs"),
     ],
 )  # fmt: skip

@@ -151,7 +151,7 @@ def test_a_study_of_which_nothing_is_done_has_no_table() -> None:
         fail(index)
     result = lossscope("study table tiny.toml")
     assert result.exit_code == 1 and result.stdout == ""
-    assert "at least one run must be done; got" in message(result) and "no memory left" in message(result)
+    assert "at least one run must be finished; got" in message(result) and "no memory left" in message(result)
 
 
 def test_help_of_the_group_names_what_is_for_people() -> None:

@@ -210,7 +210,9 @@ def test_rows_of_both_kinds_stand_in_one_table(dump: Path) -> None:
 def test_a_rule_for_texts_needs_the_inputs_of_both_sides() -> None:
     result = lossscope(f"{typed('--mask same-text', 'guide.npz')} --out frame --quiet")
     assert (result.exit_code, result.stdout) == (1, "") and not Path("frame").exists()
-    assert "--mask same-text cannot be used: it needs the inputs (texts, pixels, ids) of both sides" in result.stderr
+    assert (
+        "lossscope cannot use --mask same-text: it needs the inputs (texts, pixels, ids) of both sides" in result.stderr
+    )
 
 
 @each("format", ["table", "csv", "markdown", "latex"])

@@ -41,5 +41,5 @@ def test_the_second_command_is_refused_and_writes_nothing(
         result = CliRunner().invoke(app, [words.get(word, word) for word in COMMANDS[name]])
         assert {path.name for path in out.iterdir()} == {".lock", ".lock.json"}
     assert result.exit_code == 1
-    assert f"Error: {out} must be written by one command at a time; `" in result.stderr
+    assert f"Error: {out} must have one writer at a time; `" in result.stderr
     assert not out.exists()

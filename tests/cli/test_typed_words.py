@@ -199,7 +199,7 @@ def test_a_recipe_that_no_run_has_is_the_fault_of_its_source(
         Checkpoint(**{**vars(base), "training": {**base.training, **more}}).save(name)
     done = lossscope(line)
     assert done.exit_code == 1
-    assert "the recipe in bad.pt must be one that a run was trained with" in message(done)
+    assert "the recipe in bad.pt must be that of a training" in message(done)
 
 
 REQUESTS: list[tuple[str, Arguments]] = [

@@ -118,7 +118,7 @@ def test_a_step_that_calls_backward_itself_has_no_value_to_compare_with() -> Non
 @pytest.mark.parametrize(("step", "message"), [
     (lambda q, c: q.sum(1), "must return the scalar .* got shape"),
     (lambda q, c: 3.0, "must return the scalar .* got float"),
-    (lambda q, c: torch.zeros(()), "depends on the embeddings it is given; none got a gradient"),
+    (lambda q, c: torch.zeros(()), "depends on its embeddings; none got a gradient"),
     (lambda q, c: None, "none got a gradient"),
 ])  # fmt: skip
 def test_what_a_step_must_return(step: Callable[..., Tensor], message: str) -> None:

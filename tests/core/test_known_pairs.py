@@ -77,7 +77,7 @@ def test_a_mask_of_other_texts_with_the_same_made_up_ids_is_refused(tmp_path: Pa
     """Both files name their rows train-q00000, train-q00001, ...: a probability would land on an unrelated pair."""
     rule, other = mask(tmp_path, texts(tmp_path / "a.jsonl", ROWS)), texts(tmp_path / "b.jsonl", OTHER)
     assert train_split(other).image_ids == list(rule.known.left_ids)
-    says = r"items of this split; 40 of 40 items .* had another text there, such as 'train-q00000', here 'Where does"
+    says = r"items of this split; 40 of 40 items .* have another text there, such as 'train-q00000', here 'Where does"
     with pytest.raises(InputError, match=says):
         require_known_pairs([rule], train_split(other))
     with pytest.raises(InputError, match=says):
@@ -86,7 +86,7 @@ def test_a_mask_of_other_texts_with_the_same_made_up_ids_is_refused(tmp_path: Pa
 
 def test_a_mask_of_the_same_lines_in_another_order_is_refused_where_ids_are_made_up(tmp_path: Path) -> None:
     rule = mask(tmp_path, texts(tmp_path / "a.jsonl", ROWS))
-    with pytest.raises(InputError, match="had another text there"):
+    with pytest.raises(InputError, match="have another text there"):
         require_known_pairs([rule], train_split(texts(tmp_path / "b.jsonl", ROWS[::-1])))
 
 
@@ -94,7 +94,7 @@ def test_a_mask_of_scenes_is_not_one_of_other_scenes(tmp_path: Path) -> None:
     """Pictures have no texts, but their captions have."""
     rule, other = mask(tmp_path, SCENES), train_split(SCENES.replace("0.4", "0.1"))
     assert other.caption_ids == list(rule.known.right_ids)
-    with pytest.raises(InputError, match=r"items of this split; \d+ of 300 items .* had another text there"):
+    with pytest.raises(InputError, match=r"items of this split; \d+ of 300 items .* have another text there"):
         require_known_pairs([rule], other)
 
 
@@ -127,7 +127,7 @@ def test_a_mask_of_texts_alone_is_taken_by_a_checkpoint_and_by_a_dump_of_ids(tmp
     source = load(tmp_path / "run", split="train", cache=False)
     sweep(rule, source)
     sweep(rule, replace(source, read_texts=None))
-    with pytest.raises(InputError, match="had another text there"):
+    with pytest.raises(InputError, match="have another text there"):
         sweep(rule, load(tmp_path / "run", split="train", data=f"{tiny.SCENES},ambiguity=0.5", cache=False))
 
 
@@ -149,9 +149,9 @@ def test_an_id_that_two_items_have_is_refused() -> None:
     twice = KnownPairs(
         np.array([0, 1]), np.array([0, 0]), np.array([0.6, 0.7], np.float32), ("a", "a"), ("c", "d"), "m.npz"
     )
-    with pytest.raises(InputError, match=r"first side of m.npz must differ, .* 'a' is there twice"):
+    with pytest.raises(InputError, match=r"first side of m.npz must differ, .* 'a' occurs twice"):
         twice.require_items(["a", "b"], ["c", "d"])
-    with pytest.raises(InputError, match=r"second side of this split must differ, .* 'c' is there twice"):
+    with pytest.raises(InputError, match=r"second side of this split must differ, .* 'c' occurs twice"):
         KnownPairs(*PAIR, ("a", "b"), ("c", "d")).require_items(["a", "b"], ["c", "d", "c"])
     same = twice.probabilities(["a", "a"], ["c", "d"], np.arange(2), np.arange(2))
     assert same.tolist() == pytest.approx(np.array([[0.6, 0], [0.7, 0]])), "pairs of the same items are known"
@@ -159,7 +159,7 @@ def test_an_id_that_two_items_have_is_refused() -> None:
 
 def test_a_mask_that_is_not_there_is_explained_by_the_state_of_its_audit(tmp_path: Path) -> None:
     """For any missing file in an audit's folder, the message said that the audit is ranked only."""
-    document, refused = tmp_path / "audit.json", "this one is ranked only, so that it has no mask. Label its sheet.html"
+    document, refused = tmp_path / "audit.json", "got a ranked-only audit, which has no mask. Label its sheet.html"
     document.write_text(json.dumps({"state": "ranked only"}))
     for path in (tmp_path, tmp_path / "mask.npz"):
         with pytest.raises(InputError, match=refused):

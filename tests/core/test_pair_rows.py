@@ -108,8 +108,18 @@ def test_what_is_of_another_split_is_marked() -> None:
     [
         (["y.jpg", "z.jpg"], ["17", "30"], (None, None), "pair 1 of .* must name an image.*'y.jpg', and 1 more"),
         (["0", "3"], ["17", "30"], (None, None), r"pair 2 of .*the number of a row, 0\.\.2; got '3'"),
-        (["a.jpg", "z.jpg"], ["17", "a.jpg#0"], (None, None), "one way; others are ids, and pair 2 .*'a.jpg#0'"),
-        (["a.jpg", "0"], ["17", "30"], (None, None), "one way; others are ids, and pair 2 of pairs.csv has '0'"),
+        (
+            ["a.jpg", "z.jpg"],
+            ["17", "a.jpg#0"],
+            (None, None),
+            "one kind of name; others are ids, and pair 2 .*'a.jpg#0'",
+        ),
+        (
+            ["a.jpg", "0"],
+            ["17", "30"],
+            (None, None),
+            "one kind of name; others are ids, and pair 2 of pairs.csv has '0'",
+        ),
         (["a.jpg", "z.jpg"], ["4", "5"], (None, "row"), r"pair 2 of .*the number of a row, 0\.\.4; got '5'"),
     ],
 )

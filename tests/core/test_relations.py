@@ -83,7 +83,7 @@ def test_rows_out_of_range_are_refused(pairs: list[list[float]], negatives: obje
 
 
 def test_labels_are_of_one_set() -> None:
-    with pytest.raises(InputError, match="labels must be 3, one an item"):
+    with pytest.raises(InputError, match="labels must be 3, one per item"):
         Relations(3, 3, np.zeros((0, 2), np.int64), Sides("item", None), np.zeros(2, np.int64))
     with pytest.raises(InputError, match="labels must be given for one set, and only for that"):
         Relations(3, 3, np.zeros((0, 2), np.int64), QUERY_DOCUMENT, np.zeros(3, np.int64))

@@ -139,7 +139,7 @@ def test_what_is_of_no_audited_item_is_named_or_ignored() -> None:
     found = Suspects(known_pairs(), LEAST_SUSPECT)
     with pytest.raises(InputError, match=r"each id must be of an item of pairs, .* 3 such as 'a'; got 'q', and 1 of 2"):
         found.hidden(["a", "q"], ["y"])
-    with pytest.raises(InputError, match=r"got 'a', and 2 of 2 are of none.*its first side as queries"):
+    with pytest.raises(InputError, match=r"got 'a', and 2 of 2 are of no item.*its first side as queries"):
         found.hidden(["a"], ["a", "b"])
     with pytest.raises(InputError, match="each text must be of an item of pairs, which has 2; got 'three'"):
         found.hidden_texts(["one", "two"], ["y", "three"])
@@ -213,7 +213,7 @@ def test_an_audit_of_pictures_has_the_texts_of_its_captions_alone(tmp_path: Path
 def test_an_id_that_two_items_have_is_not_looked_up() -> None:
     """The last of them would answer for both."""
     found = Suspects(known_pairs(left_ids=("a", "b", "a")))
-    with pytest.raises(InputError, match=r"pairs, looked up by ids, must differ, .*; 'a' is there twice"):
+    with pytest.raises(InputError, match=r"pairs, looked up by ids, must differ, .*; 'a' occurs twice"):
         found.hidden(["b"], ["y"])
     assert found.hidden_texts(["one"], ["y"]).tolist() == [[True]]
 

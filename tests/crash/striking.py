@@ -16,7 +16,7 @@ from .processes import Outcome, Setting, finish, start, wait, wait_for_orphans
 from .small_disks import small_disk
 
 _CAP_DAC_OVERRIDE, _PR_CAPBSET_DROP = 1, 24  # the right of root to write where nobody may
-_EXPECTED = ("must be written by one command at a time", "must be new or empty")  # of the second of two writers
+_EXPECTED = ("must have one writer at a time", "must be new or empty")  # of the second of two writers
 
 
 def send(number: signal.Signals) -> Callable[[Setting], Outcome]:

@@ -109,7 +109,7 @@ def test_a_url_is_read_as_a_folder_is(root: str) -> None:
     ("qrels/train.tsv", "q1\td1\t1\n", r"train\.tsv must judge a pair once; line 5 has 'q1' and 'd1' again, as line 2"),
     ("bm25.run", "q1 Q0 d9 9 1 x\n", r"line 6 of .*bm25\.run must name a document of corpus\.jsonl; it has no 'd9'"),
     ("bm25.run", "q9 Q0 d1 9 1 x\n", r"line 6 of .*bm25\.run must name a query of queries\.jsonl; it has no 'q9'"),
-    ("bm25.run", "q1 Q0 d1 9 1 x\n", r"bm25\.run must rank a document once a query; line 6 has 'd1' again for 'q1'"),
+    ("bm25.run", "q1 Q0 d1 9 1 x\n", r"bm25\.run must rank a document once per query; line 6 has 'd1' again for 'q1'"),
     (
         "corpus.jsonl",
         '{"_id": "d1", "text": "x"}\n',

@@ -78,7 +78,7 @@ def test_the_package_datasets_is_not_needed(tmp_path: Path, monkeypatch: pytest.
     ("state.json", "{}", r"state\.json must have the key '_data_files'"),
     ("state.json", '{"_data_files": [{"filename": "../secret"}]}', "must be of files beside it; got '../secret'"),
     ("state.json", '{"_data_files": [{"filename": 5}]}', "must be text; got 5"),
-    ("state.json", '{"_data_files": [], "_indices_data_files": [1]}', "chosen by indices of an old release"),
+    ("state.json", '{"_data_files": [], "_indices_data_files": [1]}', "an old release chose them by indices"),
     ("state.json", '{"_data_files": [{"filename": "none.arrow"}]}', r"none\.arrow must exist"),
     ("state.json", '{"_data_files": []}', "must have at least one row of the split 'train'"),
     (

@@ -60,7 +60,7 @@ def test_specs_round_trip(spec: str, expected: Any) -> None:
     ("passages:duplicates=1.5", r"passages:duplicates must be in 0\.\.1; got 1\.5"),
     ("passages:seed=-1", "passages:seed must be in"),
     ("passages:false_negatives=0.01",
-     "mined_answers must be answers without a label; train has 20 of them, and 160 are to be mined. Raise"),
+     "mined_answers must be at most the answers without a label; train has 20 of them; got 160. Raise"),
     ("precomp:root=a,dev-first=-1", "precomp:dev_first must be"),
     ("scenes:ambiguity=1.5", r"scenes:ambiguity must be in 0\.\.1; got 1\.5"),
     ("scenes:size=8", r"scenes:size must be in 16\.\.512; got 8"),

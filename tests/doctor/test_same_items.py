@@ -96,7 +96,7 @@ REFUSED: dict[str, tuple[Callable[[Path], tuple[Any, ...]], str]] = {
     ),
     "another order without ids": (
         lambda folder: (aligned(SIZE), tuple(x[::-1].copy() for x in aligned(SIZE))),
-        "as by guessing: their order differs, or their model",
+        "which is chance. Their order differs, or their model",
     ),
     "similarities": (
         lambda folder: ({"similarity": np.eye(30), "positives": [[n, n] for n in range(30)]},) * 2,

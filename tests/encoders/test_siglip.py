@@ -54,7 +54,7 @@ def test_the_model_is_transformers_own_on_captions_filled_to_the_context(folder:
 def test_wrong_items_and_folders_are_refused(folder: Path) -> None:
     with pytest.raises(InputError, match=r"pictures must be \(3, 16, 16\) for this SigLIP"):
         SigLIP(folder).build((3, 32, 32), 10)
-    with pytest.raises(InputError, match="must be given the folder it begins with"):
+    with pytest.raises(InputError, match="needs the folder of its first weights"):
         SigLIP().build((3, 16, 16), 10)
     (folder / "config.json").write_text('{"model_type": "siglip"}')
     with pytest.raises(InputError, match="must hold text_config and vision_config"):
@@ -73,7 +73,7 @@ def test_a_folder_without_a_padding_token_is_refused(name: str, tmp_path: Path) 
     folder = write_folder(tmp_path)
     (folder / name).unlink()
     (folder / "spiece.model").write_bytes(b"")
-    with pytest.raises(InputError, match=r"must hold tokenizer.json \(spiece.model is not read\), .* pad_token"):
+    with pytest.raises(InputError, match=r"must hold tokenizer.json, and .* pad_token.* does not read spiece.model"):
         open_released(folder)
 
 

@@ -302,7 +302,7 @@ def test_terms_are_left_out_where_they_have_no_meaning() -> None:
     assert set(frame["sampling"]) == {"pairs, mined negatives, terms q2q+d2q"}
     for changes, says in (
         ({"objectives": ("triplet",)}, "--terms is for losses of one softmax over all candidates"),
-        ({"probes": ("tangent",)}, "cannot be computed with --terms"),
+        ({"probes": ("tangent",)}, "does not work with --terms"),
         ({"terms": ("q2x",)}, "--terms must be some of q2q, d2q, d2d, p2p"),
     ):
         options = {"objectives": ("ntxent",), "probes": ("cocos",), "terms": ("q2q",), **changes}

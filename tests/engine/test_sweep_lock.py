@@ -46,7 +46,7 @@ def test_a_second_sweep_into_a_frame_is_refused_and_the_first_is_whole(
         other.start()
         other.join()
         result = sweep.run(embedded, frame)
-    assert len(refused) == 2 and all("must be written by one command at a time" in text for text in refused)
+    assert len(refused) == 2 and all("must have one writer at a time" in text for text in refused)
     pd.testing.assert_frame_equal(frame.read(), result.batches)
     assert sorted(path.name for path in frame.path.iterdir()) == [
         "items-00000.parquet", "manifest.json", "part-00000.parquet",

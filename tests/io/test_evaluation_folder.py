@@ -29,7 +29,7 @@ def test_a_frame_that_changed_since_it_was_written_is_refused(tmp_path: Path) ->
     pd.testing.assert_frame_equal(read_frame(tmp_path, "first"), rows)  # type: ignore[arg-type]
     assert read_frame(tmp_path, "third") is None
     (rows * 2).to_parquet(tmp_path / "evaluation" / "first.parquet", index=False)
-    with pytest.raises(InputError, match=r"first\.parquet must be what was written; .* Remove its folder"):
+    with pytest.raises(InputError, match=r"first\.parquet must match its SHA-256; .* Remove its folder"):
         read_frame(tmp_path, "first")
     (tmp_path / "evaluation" / "second.parquet").unlink()
     with pytest.raises(InputError, match=r"second\.parquet must exist"):

@@ -56,7 +56,7 @@ def test_the_second_writer_is_told_who_the_first_one_is(tmp_path: Path, held: Ca
     with held(tmp_path), pytest.raises(InputError) as problem, lock_folder(tmp_path):
         pass
     text = str(problem.value)
-    assert text.startswith(f"{tmp_path} must be written by one command at a time; `")
+    assert text.startswith(f"{tmp_path} must have one writer at a time; `")
     assert f"process {os.getpid()} on " in text and ", since 20" in text and text.endswith("choose another folder")
     with lock_folder(tmp_path):
         pass
@@ -66,7 +66,7 @@ def test_the_second_writer_is_told_who_the_first_one_is(tmp_path: Path, held: Ca
 def test_a_holder_that_cannot_be_read_is_another_one(tmp_path: Path, content: str, held: Callable[..., Any]) -> None:
     with held(tmp_path):
         (tmp_path / HOLDER).write_text(content)
-        with pytest.raises(InputError, match="one command at a time; another one is writing it"), lock_folder(tmp_path):
+        with pytest.raises(InputError, match="one writer at a time; another one is writing it"), lock_folder(tmp_path):
             pass
 
 

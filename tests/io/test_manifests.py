@@ -37,7 +37,7 @@ def test_a_changed_entry_is_refused(name: str, value: object, tmp_path: Path) ->
     write_manifest(file, {"eps": 0.01, "parts": (1, 2), "done": False, "none": None, 1: "one"})  # type: ignore[dict-item]
     content = json.loads(file.read_text(encoding="utf-8"))
     file.write_text(json.dumps({**content, name: value}), encoding="utf-8")
-    with pytest.raises(InputError, match=r"entries of .*manifest\.json must be what was written; the SHA-256"):
+    with pytest.raises(InputError, match=r"entries of .*manifest\.json must match the SHA-256"):
         read_manifest(file)
 
 

@@ -120,7 +120,7 @@ def test_a_row_may_lack_a_key_that_others_have(tmp_path: Path) -> None:
         "a.csv must be a whole CSV table; got unexpected end of data in the row that begins in",
     ),
     ('query,positive\na,"b"c\n', "in the row that begins in line 2"),
-    (",".join(f"c{n}" for n in range(1001)), "must have at most 1000 columns that are read; got 1001"),
+    (",".join(f"c{n}" for n in range(1001)), "must have at most 1000 columns to read; got 1001"),
 ])  # fmt: skip
 def test_a_csv_file_that_is_no_table_is_named(text: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(text)

@@ -48,7 +48,7 @@ def test_a_name_with_a_nul_byte_is_refused() -> None:
 
 @each("content, says", [
     (b"[" * 100_000, "nested levels"),
-    (b"[" * 150 + b"]" * 150, "nested at most 100 levels"),
+    (b"[" * 150 + b"]" * 150, "at most 100 nested levels"),
     (b'{"a": 1, "b": 2, "a": 3}', "each key of an object once; got 'a' twice"),
     (b'{"a": ' + b"9" * 5000 + b"}", "ordinary numbers"),
     (b'{"a": 1', "must be whole JSON"),

@@ -246,7 +246,7 @@ MESSAGES = {
     "step": "all processes must watch the same step; got 4",
     "direction": "must have the same probes, sides and directions; those of process rank {last} differ",
     "columns": "must have the candidates of all as columns of S; got 31",
-    "offset": "rows of each process must have positives of their own",
+    "offset": "rows of each process must have their own positives",
     "empty": "a batch must have a query; every process has none",
 }
 
@@ -367,9 +367,9 @@ def test_layouts_whose_rows_are_not_known_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="a sample of queries needs offset in place of a mask"):
             LossScope(NTXENT, across_processes=True, queries=2).watch(S, Mask(S > 0, S < 2))
         loss = scope.wrap(lambda S: torch.nn.functional.cross_entropy(S, torch.arange(len(S))))
-        with pytest.raises(InputError, match="of other losses it is not known which rows a process has"):
+        with pytest.raises(InputError, match="Other losses do not tell which rows a process has"):
             loss(S.requires_grad_())
-        with pytest.raises(InputError, match="of other losses it is not known which rows a process has"):
+        with pytest.raises(InputError, match="Other losses do not tell which rows a process has"):
             LossScope(across_processes=True).wrap(ClipLoss())(S, E, SCALE)
         with pytest.raises(InputError, match="must be given an objective to watch S or embeddings"):
             LossScope(across_processes=True).watch(S, offset=0)

@@ -196,7 +196,7 @@ def test_a_step_without_a_call_of_the_watched_loss_is_an_error() -> None:
         hooks.on_step_begin(None, SimpleNamespace(global_step=step), None)
         if step == 0:
             hooks.on_step_end(None, SimpleNamespace(global_step=step + 1), None)  # the callback skips this step
-    with pytest.raises(InputError, match=r"must be called in a step that is watched; .* use attach\(trainer, scope\)"):
+    with pytest.raises(InputError, match=r"a watched step must call the loss; .* use attach\(trainer, scope\)"):
         hooks.on_step_end(None, SimpleNamespace(global_step=2), None)
 
 

@@ -266,7 +266,7 @@ def test_a_step_without_room_is_not_copied(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_ids_must_be_one_an_item(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="ids of captions must be one an item, 4; got 3"):
+    with pytest.raises(InputError, match="ids of captions must be one per item, 4; got 3"):
         scope(tmp_path).watch(torch.eye(4), second_ids=["a", "b", "c"])
 
 

@@ -119,7 +119,7 @@ def test_what_cannot_be_listed_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(InputError, match=r"LossScope\(\.\.\., keep_batch=True\)"):
         scope.heaviest()
     scope = LossScope("ntxent", keep_batch=True)
-    with pytest.raises(InputError, match="none with similarities was watched so far"):
+    with pytest.raises(InputError, match="the scope has seen none with similarities so far"):
         scope.heaviest()
     scope.watch(torch.full((4, 4), torch.nan), step=5)
     with pytest.raises(InputError, match="those of step 5 are not"):

@@ -325,7 +325,7 @@ def test_history_is_saved_whole(suffix: str, tmp_path: Path, S: Tensor) -> None:
     read: Callable[[Path], pd.DataFrame] = {"csv": pd.read_csv, "parquet": pd.read_parquet}[suffix]
     pd.testing.assert_frame_equal(read(path), scope.frame())
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-    with pytest.raises(InputError, match=r"must be saved as \.csv or \.parquet; got 'history.txt'"):
+    with pytest.raises(InputError, match=r"must have the suffix \.csv or \.parquet; got 'history.txt'"):
         scope.save(tmp_path / "history.txt")
 
 
@@ -488,7 +488,7 @@ def test_embeddings_of_two_types_are_promoted() -> None:
         ({"S": "a caption"}, r"S must be a matrix of numbers, \(images, captions\) similarities; got str"),
         ({"S": [[1.0, 2.0], [3.0]]}, "S must be a matrix of numbers"),
         ({"images": ["a.jpg"], "captions": ["a cat"]}, "images must be a matrix .* not texts or pictures; got list"),
-        ({"S": torch.eye(3), "mask": torch.eye(3)}, "got Tensor. .* embeddings are given by name, images="),
+        ({"S": torch.eye(3), "mask": torch.eye(3)}, "got Tensor. .* name embeddings, images="),
     ],
 )
 def test_what_is_no_matrix_of_numbers_is_refused(given: dict[str, Any], message: str) -> None:

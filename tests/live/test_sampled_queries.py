@@ -216,7 +216,7 @@ def test_wrong_inputs_have_the_messages_of_whole_batches() -> None:
 
 def test_a_sample_is_of_what_watch_is_given() -> None:
     scope = LossScope(NTXENT, queries=9)
-    with pytest.raises(InputError, match="queries are drawn from what watch is given"):
+    with pytest.raises(InputError, match="queries samples what you pass to watch"):
         scope.wrap(lambda S: S.sum())
     with pytest.raises(InputError, match="blocks of a ring have all queries"):
         scope.ring(columns=B)

@@ -376,7 +376,7 @@ def test_an_objective_of_ones_own_looks_at_the_rows_of_queries() -> None:
 
 def test_a_loss_without_similarities_is_refused_and_looked_at_with_an_objective() -> None:
     loss, columns = losses.TripletLoss(Given()), columns_of(3)
-    with pytest.raises(InputError, match=r"TripletLoss has no weights on similarities .* LossScope\('ntxent"):
+    with pytest.raises(InputError, match=r"TripletLoss has no readable weights on similarities.* LossScope\('ntxent"):
         SentenceLoss(loss)
     _, observed = SentenceLoss(loss, is_objective=False).call(loss, (features(columns), None), {})
     row = LossScope("triplet", probes=("similarity",)).record(observed, 1)

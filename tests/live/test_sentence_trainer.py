@@ -210,7 +210,7 @@ def test_a_loss_that_cannot_be_read_is_refused_before_the_first_step(tmp_path: P
     def loss_of(model: Any) -> Any:
         return losses.TripletLoss(model)
 
-    with pytest.raises(InputError, match="TripletLoss has no weights on similarities"):
+    with pytest.raises(InputError, match="TripletLoss has no readable weights on similarities"):
         train(tmp_path, loss_of, pairs(1), LossScope())
     scope = LossScope("triplet", ("cocos",))
     train(tmp_path, loss_of, pairs(1), scope)

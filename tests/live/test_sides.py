@@ -160,16 +160,16 @@ V, S = vectors(0), torch.eye(B)
         ("query/document", {"embeddings": V, "labels": V[:, 0]}, "sides are query/document. Write LossScope"),
         (None, {"embeddings": V}, "one set of items needs labels, or a mask; got none"),
         (None, {"S": S, "labels": [1] * B, "mask": pair_mask(torch.arange(B))}, "or a mask; got both"),
-        (None, {"embeddings": V, "labels": [1, 2]}, r"labels must be one an item, \(8,\); got \(2,\)"),
+        (None, {"embeddings": V, "labels": [1, 2]}, r"labels must be one per item, \(8,\); got \(2,\)"),
         (None, {"S": S[:4], "labels": [1, 2, 3, 4]}, r"S of one set must be \(n, n\), n at least 2; got \(4, 8\)"),
-        (None, {"embeddings": V, "labels": [1] * B, "offset": 1}, "one set of items is watched as S.*got two sides"),
+        (None, {"embeddings": V, "labels": [1] * B, "offset": 1}, "one set of items must be S.*got two sides"),
         ("item", {}, "must be given S, or embeddings; got neither"),
         (None, {"queries": V, "documents": V, "negatives": V}, r"negatives must be \(b, k, d\) of documents"),
         (None, {"queries": V[:3], "documents": V}, r"documents must be b \(1 \+ k\) rows.*got 8 of 3 queries"),
         (None, {"queries": V, "documents": V[:3]}, r"S of pairs must be \(b, b\)"),
         (None, {"S": S[:4], "offset": 5}, r"offset must be 0..4, as row i of S \(4, 8\).*got 5"),
         (None, {"S": S, "offset": 0, "mask": pair_mask(torch.arange(B))}, "give one of them"),
-        (None, {"S": S, "mask": pair_mask(torch.arange(B)), "S_second": S}, "a mask cannot be given beside it"),
+        (None, {"S": S, "mask": pair_mask(torch.arange(B)), "S_second": S}, "leave out the mask"),
         (None, {"queries": V[:1], "documents": V[:1]}, r"2 pairs or more, .* DataLoader\(\.\.\., drop_last=True\)"),
         (None, {"embeddings": V[:1], "labels": [1]}, r"2 items or more, .* DataLoader\(\.\.\., drop_last=True\)"),
         ("query/document", {"S": S[0]}, r"S must be \(queries, documents\) of floating point; got \(8,\)"),
@@ -221,5 +221,5 @@ def test_views_of_items_are_one_set_in_which_views_of_an_item_or_a_class_match(w
 
 
 def test_labels_of_views_are_one_an_item() -> None:
-    with pytest.raises(InputError, match=r"one an item of embeddings \(b, views, d\), \(6,\); got \(12,\)"):
+    with pytest.raises(InputError, match=r"one per item of embeddings \(b, views, d\), \(6,\); got \(12,\)"):
         LossScope("supcon", ("similarity",)).watch(embeddings=torch.randn(6, 2, 8), labels=torch.arange(12))

@@ -197,5 +197,5 @@ def test_an_audit_is_looked_up_in_panels_of_a_large_batch(tmp_path: Path, monkey
 def test_an_audit_is_of_the_items_of_two_sides(tmp_path: Path) -> None:
     empty = np.zeros(0, np.int64)
     KnownPairs(empty, empty, empty.astype(np.float32), ("a",), ("b",)).write(tmp_path / "mask.npz")
-    with pytest.raises(InputError, match="looks items up by the ids of both sides, which are not known of views"):
+    with pytest.raises(InputError, match="looks items up by the ids of both sides"):
         lab.run(f"false_negatives:audit={tmp_path}", lab.random_batches().rows())

@@ -199,9 +199,11 @@ def test_runs_that_are_not_done_are_gaps_with_their_reason(study: Path) -> None:
 def test_a_study_without_a_finished_run_says_why(study: Path) -> None:
     for folder in run_folders(study):
         (folder / "status.json").write_text('{"status": "failed", "reason": "no memory"}', encoding="utf-8")
-    with pytest.raises(InputError, match=r"at least one run must be done; got .*seed0: failed no memory.*study status"):
+    with pytest.raises(
+        InputError, match=r"at least one run must be finished; got .*seed0: failed no memory.*study status"
+    ):
         read_runs([study])
-    with pytest.raises(InputError, match="at least one run must be done; got no run"):
+    with pytest.raises(InputError, match="at least one run must be finished; got no run"):
         read_runs([])
 
 
@@ -219,7 +221,7 @@ def test_two_runs_of_one_name_are_refused(tiny_study: Path, run: Path, tmp_path:
 def test_a_damaged_file_is_named(study: Path, kind: str) -> None:
     file = run_folders(study)[1] / "run" / "evaluation" / f"{kind}.parquet"
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    with pytest.raises(InputError, match=rf"{kind}\.parquet must be what was written; .* Remove its folder"):
+    with pytest.raises(InputError, match=rf"{kind}\.parquet must match its SHA-256; .* Remove its folder"):
         read_runs([study])
 
 
@@ -236,7 +238,7 @@ def test_a_trained_run_without_its_evaluation_is_a_gap(study: Path) -> None:
 
 
 def test_a_run_that_was_not_evaluated_is_refused(tiny_run: Path) -> None:
-    message = r"must be a run that was evaluated; it was not\. `lossscope report` evaluates it"
+    message = r"must be a run with an evaluation; it has none\. `lossscope report` evaluates it"
     with pytest.raises(InputError, match=message):
         read_runs([tiny_run])
     with pytest.raises(InputError, match=message):

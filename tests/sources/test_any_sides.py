@@ -202,7 +202,7 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, A
 
 
 @each("changes, says", [
-    ({"labels": np.arange(3)}, "labels of .* must be 4 whole numbers or texts, one an item"),
+    ({"labels": np.arange(3)}, "labels of .* must be 4 whole numbers or texts, one per item"),
     ({"labels": np.ones(4)}, "labels of .* must be 4 whole numbers or texts"),
     ({"embeddings": None}, "must hold `embeddings`, or `similarity`; got labels"),
     ({"similarity": np.ones((3, 4)), "embeddings": None}, "must be square for one set of items; got 3 x 4"),

@@ -283,7 +283,7 @@ def test_large_shards_are_concatenated_once_in_the_cache(tmp_path: Path, monkeyp
     content = bytearray(cached.read_bytes())
     content[-3] ^= 1
     cached.write_bytes(content)
-    with pytest.raises(InputError, match=r"must be what was written; its SHA-256 is another\. Remove it: it is made"):
+    with pytest.raises(InputError, match=r"must match its SHA-256; they differ\. Remove it: lossscope makes it"):
         load(folder)
     cached.unlink()
     assert torch.equal(load(folder).images, before)  # type: ignore[arg-type]

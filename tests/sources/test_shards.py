@@ -166,7 +166,7 @@ def test_other_sides_are_refused_and_columns_that_are_not_read_are_noticed(tmp_p
     values = arrays()
     folder = write_shards(tmp_path / "shards", values)
     for location in (folder, copy_to_memory(folder)):
-        with pytest.raises(InputError, match="--sides must be image/caption of a folder that is read shard by shard"):
+        with pytest.raises(InputError, match="--sides must be image/caption of a folder of shards"):
             load(location, sharded=True, sides="user/item")
     assert len(load(folder, sharded=True, sides="image/caption").notices) == 1
     table = {"caption_image": values["caption_image"], "caption": "a dog", "image_id": 1}

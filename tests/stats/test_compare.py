@@ -328,11 +328,11 @@ BAD = [
     (lambda f: broken(f, ap5=math.nan), "ap5 of every query must be a number"),
     (lambda f: broken(f, rank=-1), "rank of every query"),
     (lambda f: broken(f, direction="both"), "direction of queries must be i2t or t2i; got 'both'"),
-    (lambda f: broken(f, data=None), "data of every query must be known; 1 rows have none"),
+    (lambda f: broken(f, data=None), "data must have a value for every query; 1 rows have none"),
     (lambda f: broken(f, seed=7), "a run must have one data, encoder, objective and seed; b-2 has several"),
-    (lambda f: f[:-1], "the same queries to be paired; a-0 and b-2 were not .32 and 31"),
-    (lambda f: broken(f, relevant=2), "the same queries to be paired; a-0 and b-2 were not"),
-    (lambda f: broken(f, image="i0"), "the same queries to be paired; a-0 and b-2 were not"),
+    (lambda f: f[:-1], "the same queries; those of a-0 and b-2 differ .32 and 31"),
+    (lambda f: broken(f, relevant=2), "the same queries; those of a-0 and b-2 differ"),
+    (lambda f: broken(f, image="i0"), "the same queries; those of a-0 and b-2 differ"),
     (lambda f: pd.concat([f, f[-1:]]), "queries of a run must be unique; b-2 has 'i9-1' twice"),
     (lambda f: f[f["direction"] == "i2t"], "of both directions; a-0 has none of t2i"),
     (
@@ -346,7 +346,7 @@ BAD = [
     (lambda f: f.assign(seed=f["seed"].replace(2, 1)), "runs of a must have different seeds; a-1 and a-2 both have 1"),
     (
         lambda f: f[(f["objective_label"] == "a") & (f["seed"] < 2) | (f["seed"] == 2) & (f["objective_label"] == "b")],
-        "systems must have a seed in common to be paired; got none. b and a: seed 2 of b, seed 0 of a, seed 1 of a",
+        "systems must have a seed in common; got none. b and a: seed 2 of b, seed 0 of a, seed 1 of a",
     ),
 ]
 

@@ -82,7 +82,7 @@ def test_models_that_cannot_be_compared_are_refused() -> None:
         name_systems([model("a"), model("a")])
     two = model("a"), model("b", data="scenes:train=10")
     with pytest.raises(
-        InputError, match=r"runs must be of the same data to be compared; got a: scenes.*b: scenes.*--data"
+        InputError, match=r"runs must be of the same data for a comparison; got a: scenes.*b: scenes.*--data"
     ):
         name_systems(two)
     assert names(*two, data="scenes")[1] == "ntxent, data scenes:train=10"

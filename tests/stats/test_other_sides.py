@@ -120,8 +120,8 @@ def test_the_table_speaks_of_queries() -> None:
 
 @each("spoil, message", [
     (lambda f: f.assign(direction="sideways"), "direction of queries must be such as q2d and d2q"),
-    (lambda f: f[(f["query"] != "q3") | (f["run"] != "b-2")], "the same queries to be paired; a-0 and b-2 were"),
-    (lambda f: f[(f["direction"] == "q2d") | (f["run"] != "b-2")], "the same queries to be paired; a-0 and b-2"),
+    (lambda f: f[(f["query"] != "q3") | (f["run"] != "b-2")], "the same queries; those of a-0 and b-2 differ"),
+    (lambda f: f[(f["direction"] == "q2d") | (f["run"] != "b-2")], "the same queries; those of a-0 and b-2 differ"),
     (lambda f: f.assign(direction=f["direction"].replace({"q2d": "i2t", "d2q": "t2i"})), "Add image"),
 ])  # fmt: skip
 def test_bad_rows_are_refused(spoil: Any, message: str) -> None:

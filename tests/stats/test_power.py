@@ -93,7 +93,7 @@ def test_what_has_no_answer_is_an_error() -> None:
 
 @each("effect", [1e-9, 1e-12, 1e-160])
 def test_an_effect_that_takes_more_than_2_to_53_pairs_is_an_error(effect: float) -> None:
-    with pytest.raises(InputError, match=r"power is not reached by 9\.0072e\+15; give a larger --difference"):
+    with pytest.raises(InputError, match=r"the power is out of reach at 9\.0072e\+15; give a larger --difference"):
         pairs_needed(effect, Design())
 
 

@@ -61,13 +61,13 @@ def test_an_evaluation_whose_manifest_is_a_folder_is_refused(tmp_path: Path) -> 
 
 def test_a_table_of_thousands_of_columns_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(",".join(map(str, range(3000))) + "\n")
-    with pytest.raises(InputError, match=r"a\.csv must have at most 1000 columns that are read; got 3000"):
+    with pytest.raises(InputError, match=r"a\.csv must have at most 1000 columns to read; got 3000"):
         read_csv(tmp_path / "a.csv")
 
 
 def test_weights_that_are_infinite_are_not_drawn(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["diagram", "--m", "-1", "--out", str(tmp_path / "a.png")])
-    assert result.exit_code == 1 and "must be finite to be drawn" in result.output
+    assert result.exit_code == 1 and "must be finite for a picture" in result.output
     assert not list(tmp_path.iterdir())
 
 

@@ -227,7 +227,7 @@ def test_a_folder_that_is_no_study(tmp_path: Path) -> None:
         begin(tmp_path)
     (tmp_path / "study" / "notes.txt").unlink()
     path = begin(tmp_path).path
-    with pytest.raises(InputError, match="at least one run must be done; got scenes--vse--nt-xent--seed0: waiting"):
+    with pytest.raises(InputError, match="at least one run must be finished; got scenes--vse--nt-xent--seed0: waiting"):
         read_runs([path])
 
 

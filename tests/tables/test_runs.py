@@ -138,7 +138,7 @@ def test_what_is_missing_is_named() -> None:
     _require_refused(
         frame.drop(columns=["objective_label", "seed"]), r"must have the columns .* Add seed, objective_label"
     )
-    _require_refused(frame.assign(encoder=None), "encoder of every row of a run must be given")
+    _require_refused(frame.assign(encoder=None), "encoder must have a value in every row of a run")
     _require_refused(
         frame[frame["probe"] == "recall"], r"rows of the probe 'cocos'.*got recall\. Run `lossscope cocos`"
     )

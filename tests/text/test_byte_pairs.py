@@ -18,10 +18,10 @@ PACKED = gzip.compress(("#version\n" + "".join(f"{chr(97 + k % 26)} {k}\n" for k
 @each(
     "content, message",
     [
-        (b"no gzip", "must be packed UTF-8 text, a merge a line; Not a gzipped file"),
-        (PACKED[:200], "must be packed UTF-8 text, a merge a line; Compressed file ended"),
-        (PACKED[:40] + bytes(40 * [255]) + PACKED[80:], "must be packed UTF-8 text, a merge a line; Error -3"),
-        (gzip.compress(b"\xff"), "must be packed UTF-8 text, a merge a line; 'utf-8' codec"),
+        (b"no gzip", "must be packed UTF-8 text, a merge per line; Not a gzipped file"),
+        (PACKED[:200], "must be packed UTF-8 text, a merge per line; Compressed file ended"),
+        (PACKED[:40] + bytes(40 * [255]) + PACKED[80:], "must be packed UTF-8 text, a merge per line; Error -3"),
+        (gzip.compress(b"\xff"), "must be packed UTF-8 text, a merge per line; 'utf-8' codec"),
         (gzip.compress(b"#version\na b c\n"), "a merge of two parts on each line"),
         (gzip.compress(b"#version\na b\na b\n"), "must hold each merge once"),
     ],

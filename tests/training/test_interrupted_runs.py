@@ -112,9 +112,9 @@ def test_a_run_has_one_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, h
     monkeypatch.setattr(folder_lock, "_PATIENCE", 0.05)
     run = stopped(tmp_path / "run")
     before = contents(run)
-    with held(run.path), pytest.raises(InputError, match="run must be written by one command at a time"):
+    with held(run.path), pytest.raises(InputError, match="run must have one writer at a time"):
         resume(run.path)
-    with held(tmp_path / "new"), pytest.raises(InputError, match="new must be written by one command at a time"):
+    with held(tmp_path / "new"), pytest.raises(InputError, match="new must have one writer at a time"):
         train(RECIPE, tmp_path / "new")
     assert contents(run) == before and not (tmp_path / "new").exists()
 

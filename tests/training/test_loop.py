@@ -262,7 +262,7 @@ def test_a_last_checkpoint_that_is_damaged_or_foreign_is_named(tmp_path: Path) -
     with pytest.raises(InputError, match="must hold the state of Adam"):
         resume(run.path, epochs=2)
     torch.save({**whole, "encoder": "./gone.py:Evil"}, run.last)
-    with pytest.raises(InputError, match="not imported unless you pass --trust-code"):
+    with pytest.raises(InputError, match="lossscope imports it only with --trust-code"):
         resume(run.path, epochs=2)
     run.last.write_text("text")
     with pytest.raises(InputError, match="must be a torch file"):

@@ -325,7 +325,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(tmp_path: 
     arguments = [*ARGUMENTS, "--objective", "supcon", "--sampling", "single", "--epochs", "1", "--info", "none.npz"]
     done = run_command(*arguments, "--out", str(out), ranks=2)
     assert done.returncode != 0 and not out.exists()
-    assert ": Error: --info is of pairs; got images sampling" in done.stderr  # by the first process
+    assert ": Error: --info is for pairs; got images sampling" in done.stderr  # by the first process
     assert "Traceback" not in done.stderr
 
 

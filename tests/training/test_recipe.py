@@ -99,5 +99,5 @@ def test_groups_are_named_with_numbers(tmp_path: Path, text: str) -> None:
 def test_choices_that_do_nothing_are_refused() -> None:
     with pytest.raises(InputError, match="loss-ramp-epoch must be an epoch of the run, at most 2; got 3"):
         Recipe(epochs=2, loss_ramp_epoch=3)
-    with pytest.raises(InputError, match="beta2 is of adam and adamw"):
+    with pytest.raises(InputError, match="beta2 is for adam and adamw"):
         Recipe(optimiser="ranger", beta2=0.9)

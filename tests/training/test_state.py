@@ -118,7 +118,7 @@ def test_a_label_outside_its_range_is_refused(tmp_path: Path) -> None:
 def test_what_does_not_belong_together_is_refused(start: Run, ranked: Path, tmp_path: Path) -> None:
     other = "vsepp:dim=8,words=8,width=4"
     bad = [
-        (replace(TINY, objective="aoq"), "needs offline candidates: mine those of the training split"),
+        (replace(TINY, objective="aoq"), "needs offline candidates. Mine those of the training split"),
         (replace(TINY, objective="ntxent", offline=str(ranked)), "--offline is for objectives with offline candidates"),
         (replace(TINY, objective="aoq", offline=str(tmp_path)), r"no manifest\.json"),
         (
@@ -138,7 +138,7 @@ def test_what_does_not_belong_together_is_refused(start: Run, ranked: Path, tmp_
     label = columns(tmp_path / "label.npz", label=np.ones(CAPTIONS))
     bad.append((replace(TINY, objective="unified", info=label), "got 'label', and .* takes margin, weight"))
     bad.append((replace(TINY, objective="ntxent", info=label), "got 'label', and .* takes none"))
-    bad.append((replace(TINY, objective="siglip", sampling="images", info=label), "--info is of pairs"))
+    bad.append((replace(TINY, objective="siglip", sampling="images", info=label), "--info is for pairs"))
     (tmp_path / "text.npz").write_text("no")
     bad.append((replace(TINY, info=str(tmp_path / "text.npz")), "must be an .npz of number columns"))
     for recipe, message in bad:

@@ -71,8 +71,9 @@ def default_calibration(names: Sequence[str], sides: Sides) -> Calibration:
     groups = [group for group in ("texts", "embeddings") if set(known) & set(fits[group].names)]
     if not groups:
         raise InputError(
-            "an audit needs texts or embeddings, and signals that read them: name a SOURCE, or data with texts by "
-            f"--data; got {'the signals ' + ', '.join(names) if names else 'no signal'}, which have no weight yet"
+            "an audit needs texts or embeddings, and signals that read them; got "
+            f"{'the signals ' + ', '.join(names) if names else 'no signal'}, which have no weight yet. Name a "
+            "SOURCE, or data with texts: --data"
         )
     whole = fits["both" if len(groups) == 2 else groups[0]]
     dropped = [name for name in whole.names if name not in known]

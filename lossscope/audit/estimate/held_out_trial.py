@@ -140,7 +140,7 @@ def held_out_trial(
     items = _narrow(_draw(items, seed))
     hidden = int(items.hidden.sum())
     if not hidden:
-        raise InputError("the mask must leave out a pair of the items that are tried; it leaves out none")
+        raise InputError("the mask must leave out a pair of the trial's items; it leaves out none")
     shape = items.relations.first, SEEDS, len(RANKINGS), len(MEASURES)
     with_mask, without = np.full(shape, np.nan), np.full(shape, np.nan)
     largest = 0

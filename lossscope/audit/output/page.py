@@ -120,7 +120,7 @@ def _require_pairs(pairs: Sequence[PagePair], labelled: Labelled) -> None:
     seen: set[tuple[str, str]] = set()
     for pair in pairs:
         if pair.ids in seen:
-            raise InputError(f"pairs of a page must be there once; got {pair.ids} twice")
+            raise InputError(f"pairs of a page must occur once; got {pair.ids} twice")
         seen.add(pair.ids)
     for ids, answer in labelled.items():
         if answer not in ANSWERS:

@@ -48,16 +48,16 @@ class ModelView:
         """Return the view of a source. Raises InputError if it has other items, or scores pairs one by one."""
         if source.pair_scorer is not None:
             raise InputError(
-                f"{source.name} must have embeddings or a matrix of similarities to be audited; it scores pairs one by "
-                "one. Write its matrix to a dump first"
+                f"{source.name} must have embeddings or a matrix of similarities for an audit; it scores pairs "
+                "one by one. Write its matrix to a dump first"
             )
         for ids, audited, what in (
             (source.image_ids, items.image_ids, "first"), (source.caption_ids, items.caption_ids, "second"),
         ):  # fmt: skip
             if list(ids) != audited:
                 raise InputError(
-                    f"{source.name} must be of the items of the audit; {_difference(ids, audited, what)}. Take the "
-                    "split that it was computed on (--split), or write the ids of the data into the dump"
+                    f"{source.name} must be of the items of the audit; {_difference(ids, audited, what)}. Take its "
+                    "own split (--split), or write the ids of the data into the dump"
                 )
         if source.images is None or source.captions is None:
             assert source.similarity is not None

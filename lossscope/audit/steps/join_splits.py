@@ -125,4 +125,4 @@ def _require_unique(*columns: list[str]) -> None:
     """Raise InputError where splits share an id."""
     for ids in columns:
         if len(set(ids)) != len(ids):
-            raise InputError("splits must have different ids to be taken together; they share some. Take one --split")
+            raise InputError("splits must have different ids to join them; they share ids. Take one --split")

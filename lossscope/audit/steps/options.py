@@ -25,7 +25,7 @@ class AuditOptions:
         tuple[str, ...],
         Choice(None, "Signal to decide by, or ./file.py:NAME; repeat.", shown="all", flags="--signal", names="signals"),
     ] = ()
-    batch_size: Annotated[int, Choice(None, "Pairs of a batch.", low=2, high=4096)] = 128
+    batch_size: Annotated[int, Choice(None, "Pairs per batch.", low=2, high=4096)] = 128
     labels: Annotated[
         tuple[Path, ...],
         Choice(None, "Sheet with answers, which recalibrate the probabilities; repeat for a second person's."),
@@ -39,19 +39,19 @@ class AuditOptions:
         int | None,
         Choice(
             None,
-            "Of more than 6 million pairs: candidates of each query that are looked at.",
+            "Candidates to examine per query, where there are more than 6 million pairs.",
             shown="a fiftieth",
             low=1,
         ),
     ] = None
     keep: float = LEAST_SUSPECT  # smallest probability of a suspect; the threshold counts if it is lower
-    sheet: Annotated[int, Choice(None, "Pairs to label.", low=10)] = 100
+    sheet: Annotated[int, Choice(None, "Number of pairs to label.", low=10)] = 100
     precision: Annotated[
-        float, Choice(None, "Factor that the interval of the counted rate may span when labels are enough.", low=1.1)
+        float, Choice(None, "Largest factor between the ends of the rate's interval when labels are enough.", low=1.1)
     ] = 4.0
     worth: Annotated[
         bool,
-        Choice(None, "Also try on frozen vectors what the mask changes, and say the loss's floor.", flags="--worth"),
+        Choice(None, "Also try the mask on frozen vectors, and print the loss's floor.", flags="--worth"),
     ] = False
     seed: Annotated[int, Choice(None, "Seed of batches and of initial weights.", low=0)] = 0
     source: Request = Request()  # noqa: RUF009 - never changed; how sources are read
@@ -59,7 +59,7 @@ class AuditOptions:
     def __post_init__(self) -> None:
         require_choices(self)
         if self.threshold == 0:
-            raise OptionError("--threshold must be above 0: at 0 every negative would be left out")
+            raise OptionError("--threshold must be above 0: at 0 the mask leaves out every negative")
         twice = [path for k, path in enumerate(self.labels) if path in self.labels[:k]]
         if twice:
             raise OptionError(f"--labels must be files of different people; got {twice[0]} twice")

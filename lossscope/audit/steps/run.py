@@ -66,8 +66,8 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
     """Return the result of an audit from its inputs and a fitted scorer."""
     if options.worth and scorer.state == "ranked only":
         raise InputError(
-            "--worth needs probabilities, and these data are ranked only. Audit them without it, label sheet.html, "
-            "then give --labels labels.csv --worth"
+            "--worth needs probabilities; a ranked-only audit has none. Audit without --worth, label "
+            "sheet.html, then give --labels labels.csv --worth"
         )
     suspects, least, examined = _suspects(scorer, options)
     drawn = scorer.score_random()

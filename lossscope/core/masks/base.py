@@ -108,4 +108,4 @@ def _require_given(rows: MaskInputs, rule: NegativeMask) -> None:
             "further candidates (--terms)",
         }[rule.needs]
         name = type(rule).__module__.rpartition(".")[2].replace("_", "-")  # the name of the file, as it is typed
-        raise InputError(f"--mask {name} cannot be used: {reason}")
+        raise InputError(f"lossscope cannot use --mask {name}: {reason}")

@@ -120,7 +120,7 @@ def _frames(value: object, where: str) -> _Array:
 
 def _video(key: object, source: Path) -> str:
     if not isinstance(key, str) or not key:
-        raise InputError(f"videos of {source} must be named by texts; got {shorten(key)}")
+        raise InputError(f"videos of {source} must have texts as names; got {shorten(key)}")
     return key
 
 

@@ -72,7 +72,7 @@ def read_ranking(location: str, queries: Collection[str], known: Collection[str]
             if entry.document in documents:
                 got = f"{shorten(entry.document)} again for {shorten(query)}"
                 raise InputError(
-                    f"{show_path(location)} must rank a document once a query; line {entry.line} has {got}"
+                    f"{show_path(location)} must rank a document once per query; line {entry.line} has {got}"
                 )
             documents[entry.document] = entry.score, entry.line
     return {

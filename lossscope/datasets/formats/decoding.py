@@ -65,7 +65,7 @@ class Preprocessing:
             raise
         except ValueError as problem:  # of modes that Pillow does not resize
             raise InputError(
-                f"{path} must be of a mode that can be resized; got {image.mode} ({problem}): {_ADVICE}"
+                f"{path} must be of a mode that resizing supports; got {image.mode} ({problem}): {_ADVICE}"
             ) from None
         return np.ascontiguousarray(np.asarray(_to_rgb(square), dtype=np.uint8).transpose(2, 0, 1))
 
@@ -117,7 +117,7 @@ def _require_resizable(path: Path | TarMember, old: tuple[int, int], new: tuple[
     """
     if new[0] * max(old[1], new[1]) > _MAX_RESIZED:
         got = f"{old[0]} x {old[1]}, resized to {new[0]} x {new[1]}"
-        raise InputError(f"{path} must be of at most {_MAX_RESIZED} pixels when it is resized; got {got}: {_ADVICE}")
+        raise InputError(f"{path} must be of at most {_MAX_RESIZED} pixels for resizing; got {got}: {_ADVICE}")
 
 
 def _to_square(

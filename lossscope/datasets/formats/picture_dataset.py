@@ -103,7 +103,7 @@ def build_picture_split(
     rows = images.readable_rows() if on_error == "skip" else range(len(items))
     kept = [items[row] for row in rows]
     if not kept:
-        raise InputError(f"split {name!r} must hold at least one image; got none of {len(items)} that can be read")
+        raise InputError(f"split {name!r} must hold at least one image; got none that is readable among {len(items)}")
     ids, texts, owners = group_captions([item.captions[: captions or None] for item in kept])
     _require_unique("image ids", name, [item.id for item in kept])
     _require_unique("caption ids", name, ids)

@@ -54,6 +54,6 @@ def require_ids(ids: Sequence[str], name: str, where: str) -> None:
     """
     if all(value == str(row) for row, value in enumerate(ids)):
         raise InputError(
-            f"{where} names {plural(name)} by COCO's numbers; this split numbers its own from 0 and has no ids of "
-            "COCO: take data that has them (karpathy, coco), or give the dump ids"
+            f"{where} names {plural(name)} by COCO's numbers; this split has no ids of COCO. Take data with "
+            "them (karpathy, coco), or give the dump ids"
         )

@@ -27,8 +27,9 @@ def read_eccv_judgements(path: str) -> Judgements:
     side = next((side for name, side in _QUERIES.items() if name in Path(path).name), None)
     if side is None:
         raise InputError(
-            f"{where} must have {' or '.join(_QUERIES)} in its name, as in ECCV Caption, which says whether its keys "
-            "are images or captions; other JSON files are not read: write a CSV file with columns image and caption"
+            f"{where} must have {' or '.join(_QUERIES)} in its name, as ECCV Caption's files; the name says "
+            "whether keys are images or captions. For other judgements write a CSV file with columns image "
+            "and caption"
         )
     keys: list[str] = []
     values: list[str] = []

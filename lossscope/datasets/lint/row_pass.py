@@ -76,7 +76,7 @@ class RowPass:
             read += len(within)
             yield within, texts
         if read < len(positions):
-            raise InputError(f"{self.name} must not change while it is looked at; other rows were read than before")
+            raise InputError(f"{self.name} must not change during lint; its second reading gave other rows")
 
     def _blocks(self, rows: Rows) -> Iterator[tuple[int, RowBlock]]:
         """Yield the first row of each block that holds some of these sorted rows, and the block."""

@@ -59,8 +59,9 @@ class _RowsByText:
         if without:
             first = min(without)
             raise InputError(
-                f"{self.places[first]} must have a positive; its query, {shorten(pairs.queries[first])}, has none in "
-                f"any row, and so have {len(without) - 1} others: leave such rows out (lossscope data lint lists them)"
+                f"{self.places[first]} must have a positive; its query, {shorten(pairs.queries[first])}, has none "
+                f"in any row. The same holds for {len(without) - 1} others; lossscope data lint lists them. Leave "
+                "such rows out"
             )
         unique = len(pairs.documents)
         repeated, shared = self.rows - len(pairs.queries), self.mentions - unique

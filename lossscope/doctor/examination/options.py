@@ -32,41 +32,41 @@ class Options:
 
     # spec
     objective: Annotated[
-        str | None, Choice(None, "What it was trained with, where it does not say so.", names="objectives")
+        str | None, Choice(None, "Objective of the training, for a source that does not name it.", names="objectives")
     ] = None
     # None: the batch size of the training, else 128
     batch_size: Annotated[
-        int | None, Choice(None, "Pairs of a batch.", shown="that of the training, else 128", low=1)
+        int | None, Choice(None, "Pairs per batch.", shown="that of the training, else 128", low=1)
     ] = None
     against: Annotated[
         tuple[str, ...],
-        Choice(None, "Training data, or a dump of it, that may not share an item with a source; repeat."),
+        Choice(None, "Training data, or a dump of them, which must share no item with a source; repeat."),
     ] = ()
     # the same items, encoded by the model before this training
     before: Annotated[
         str | None,
-        Choice(None, "Dump of the same items from the model before this training, whose recall is compared."),
+        Choice(None, "Dump of the same items from the model before this training, to compare its recall."),
     ] = None
     # whether two sources are two encodings of the same items
     same_items: Annotated[
         bool,
         Choice(
             None,
-            "The two sources are encodings of the same items, as alone and in batches: compare them.",
+            "Compare two encodings of the same items, such as alone and in batches.",
             flags="--same-items",
         ),
     ] = False
     # which items of the split probably match
     audit: Annotated[
         Path | None,
-        Choice(SOURCE, "Folder of `lossscope audit`, or its mask.npz: which items probably match."),
+        Choice(SOURCE, "Folder of `lossscope audit`, or its mask.npz, which lists pairs that probably match."),
     ] = None
     # name of the field -> column of a log, {"loss": "l"}
     columns: Annotated[
         Mapping[str, str],
         Choice(
             SOURCE,
-            "FIELD=NAME of a column of the log: loss=train/loss; repeat.",
+            "Column of the log, as FIELD=NAME: loss=train/loss; repeat.",
             flags="--column",
             read=_read_columns,
             many=True,

@@ -83,9 +83,9 @@ def _require_alike(side: SideEncodings, names: Pair[str]) -> None:
     """Raise InputError where an item is as near to others as to itself: the items or the models differ."""
     if 1 - side.usual > side.rounding and side.auc < 0.5 + max(_BY_CHANCE, 3 / math.sqrt(12 * len(side.ids))):
         raise InputError(
-            f"--same-items needs two encodings of the same {side.name} by one model; of {names.i2t} and {names.t2i} an "
-            f"item is nearer to itself than to another item with probability {side.auc:.2f}, as by guessing: their "
-            "order differs, or their model"
+            f"--same-items needs two encodings of the same {side.name} by one model. Of {names.i2t} and "
+            f"{names.t2i} an item is nearer to itself than to another item with probability {side.auc:.2f}, "
+            "which is chance. Their order differs, or their model"
         )
 
 

@@ -54,7 +54,7 @@ def read_log(path: Path | str, columns: Mapping[str, str] | None = None) -> Trai
 def _read_folder(folder: Path, columns: Mapping[str, str] | None) -> TrainingLog:
     if (folder / "trajectory.csv").is_file():
         if columns:
-            raise InputError(f"{show_path(folder)} is a run folder, whose columns are known; leave --column out")
+            raise InputError(f"{show_path(folder)} is a run folder, whose columns doctor knows; leave --column out")
         return read_run_log(folder)
     states = [child / _STATE for child in _checkpoints(folder) if (child / _STATE).is_file()]
     files = [folder / name for name in _OF_FOLDERS if (folder / name).is_file()]

@@ -93,7 +93,8 @@ def drop_duplicate_backbone(tower: Mapping[str, Tensor]) -> tuple[dict[str, Tens
     for name in sorted(resnet_names):
         if not torch.equal(tower[f"backbone.{resnet_names[name]}"], tower[f"backbone.{split_names[name]}"]):
             raise InputError(
-                f"backbone.{resnet_names[name]} must equal backbone.{split_names[name]}; the file is damaged"
+                f"backbone.{resnet_names[name]} must equal backbone.{split_names[name]}; they differ, so the file "
+                "has damage"
             )
     left_out = {f"backbone.{n}" for n in names} - {f"backbone.{n}" for n in resnet_names.values()}
     return {k: v for k, v in tower.items() if k not in left_out}, tuple(sorted(left_out))

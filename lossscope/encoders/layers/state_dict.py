@@ -41,7 +41,8 @@ def require_finite(weights: Mapping[str, Tensor], whose: str) -> None:
         if tensor.is_meta or not bool(torch.isfinite(tensor).all()):
             got = "none" if tensor.is_meta else "NaN or infinity"
             raise InputError(
-                f"{name} of {whose} must hold finite numbers; got {got}. Its training diverged, or it is cut"
+                f"{name} of {whose} must hold finite numbers; got {got}. Its training diverged, or the file is "
+                "incomplete"
             )
 
 

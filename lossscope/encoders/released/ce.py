@@ -82,7 +82,7 @@ def _infer_clusters(tower: Mapping[str, Tensor]) -> dict[str, int]:
     names = sorted(k[len(start) : -len(end)] for k in tower if k.startswith(start) and k.endswith(end))
     for name in names:
         if not name.isidentifier():
-            raise InputError(f"experts that are pooled must have plain names; got {name!r}")
+            raise InputError(f"pooled experts must have plain names; got {name!r}")
     return {name: require_tensor(tower, f"{start}{name}{end}", 3).shape[2] for name in names}
 
 
@@ -101,7 +101,7 @@ def _infer_widths(tower: Mapping[str, Tensor], clusters: Mapping[str, int], name
     """Return expert -> width of its frames before pooling. Raises InputError when a pooled expert is not in `names`."""
     unknown = sorted(clusters.keys() - set(names))
     if unknown:
-        raise InputError(f"experts that are pooled must be among {', '.join(names)}; got {', '.join(unknown)}")
+        raise InputError(f"pooled experts must be among {', '.join(names)}; got {', '.join(unknown)}")
     widths = {}
     for index, name in enumerate(names):
         pooled = require_tensor(tower, f"ce.video_dim_reduce.{index}.fc.weight", 2).shape[1]

@@ -62,7 +62,7 @@ def require_stored(options: Any, config: Mapping[str, Any], settings: Any, sizes
 def require_choices(released: ReleasedFile, config: Mapping[str, Any], settings: Any) -> None:
     """Raise InputError where what the user says of a file differs from the model that is opened."""
     if "path" in released.choices:
-        raise InputError(f"path is for models that are trained from a folder; got it for {released.path}")
+        raise InputError(f"path is for training a model from a folder; got it for {released.path}")
     stored = size_options(settings)
     for name in _SIZES:
         if released.choices.get(name, str(stored[name])) != str(stored[name]):

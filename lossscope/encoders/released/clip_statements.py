@@ -25,9 +25,10 @@ def state_activation(released: ReleasedFile, sizes: Sizes) -> str:
         return "quick_gelu"
     if given is None and named is None:
         raise InputError(
-            f"{released.path} must be opened with its activation, {_NO_TENSOR}: pass --encoder-option "
-            "activation=quick_gelu for OpenAI's weights and open_clip's models in -quickgelu, --encoder-option "
-            "activation=gelu for open_clip's other models, or its open_clip name, as --encoder-option model=ViT-H-14"
+            f"{released.path} needs its activation, {_NO_TENSOR}. Pass --encoder-option activation=quick_gelu "
+            "for OpenAI's weights and open_clip's models in -quickgelu. Pass --encoder-option "
+            "activation=gelu for open_clip's other models, or the open_clip name, as --encoder-option "
+            "model=ViT-H-14"
         )
     if None not in (given, named) and given != named:
         raise InputError(f"activation of model={name} must be {named}; got {given!r}")
@@ -47,8 +48,8 @@ def state_heads(released: ReleasedFile, sizes: Sizes) -> Heads:
     usual = certain or find_heads(sizes)
     if usual is None and (image is None or text is None):
         raise InputError(
-            f"{released.path} must be opened with its attention heads, {_NO_TENSOR} and whose sizes are those of no "
-            f"published CLIP: pass --encoder-option heads=N for its image tower of width {sizes.width} and "
+            f"{released.path} needs its attention heads, {_NO_TENSOR}; its sizes are those of no published "
+            f"CLIP. Pass --encoder-option heads=N for its image tower of width {sizes.width} and "
             f"--encoder-option text_heads=N for its text tower of width {sizes.text_width}"
         )
     usual = usual or Heads(0, 0)

@@ -124,4 +124,4 @@ def _number(value: Any) -> float:
 
 
 def _refuse(name: str, value: Any, expected: str) -> InputError:
-    return InputError(f"{name} of the file's image processor must be {expected} to be opened; got {shorten(value)}")
+    return InputError(f"{name} of the file's image processor must be {expected}; got {shorten(value)}")

@@ -43,15 +43,15 @@ class OptionTable:
         pairs = list(flatten(options))
         needless = sorted(set(accepted) - {name for name, _ in pairs if not self._knows(name)})
         if needless:
-            raise InputError(f"--accept-option is for options of {path} that are not known here; got {needless[0]!r}")
+            raise InputError(f"--accept-option is for unknown options of {path}; got {needless[0]!r}")
         for name, value in pairs:
             refusal = next((r for pattern, r in self.refused.items() if fnmatchcase(name, pattern)), None)
             if refusal is not None:
                 _require_one_of(name, value, refusal, path)
             elif not self._knows(name) and name not in accepted:
                 raise InputError(
-                    f"options of {path} must be ones whose effect is known; got {name}={shorten(value)}, which the "
-                    f"authors' files do not have. If it leaves S as it is, pass --accept-option {name}"
+                    f"options of {path} must have a known effect; got {name}={shorten(value)}, which the authors' "
+                    f"files do not have. If it leaves S as it is, pass --accept-option {name}"
                 )
 
     def _knows(self, name: str) -> bool:

@@ -41,7 +41,9 @@ def select_weights(released: ReleasedFile) -> tuple[dict[str, Tensor], tuple[str
     file_names = {name.replace("text_encoder.bert.", "text_encoder.", 1): name for name in tower}
     ignored = {name for name in file_names if name.startswith(_HEADS) or name.rpartition(".")[2] in _DERIVED}
     if not any(_TABLE in name for name in tower):
-        raise InputError(f"the image tower of {released.path} must be a Swin; X-VLM's others cannot be opened")
+        raise InputError(
+            f"the image tower of {released.path} must be a Swin; lossscope cannot open X-VLM's other towers"
+        )
     weights = {name: tower[file_name] for name, file_name in file_names.items() if name not in ignored}
     return weights, tuple(file_names[name] for name in sorted(ignored))
 

@@ -43,7 +43,8 @@ class StripsFile:
         content = read_torch(file.path)
         if not isinstance(content, dict) or content.get("schema") != _SCHEMA:
             raise InputError(
-                f"{file.path} must be of the schema {_SCHEMA}; it is not. Remove it: its strips are read again"
+                f"{file.path} must be of the schema {_SCHEMA}; it is not. Remove it: the next run reads its "
+                "strips again"
             )
         for label, entry in member(content, "passes", dict, str(file.path)).items():
             member(entry, "done", int, f"a pass of {file.path}")

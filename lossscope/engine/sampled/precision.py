@@ -56,9 +56,9 @@ class Precision:
         reached = (interval.high - interval.low) / 2 / abs(value) if value else math.nan
         if math.isnan(reached):
             raise OptionError(
-                f"--precision-of needs a statistic that varies and is not 0, in {OTHERS} queries or more if most "
-                f"have one value; {self.statistic} of {sampled} queries is {value:g}. State the number of "
-                "queries: --queries"
+                "--precision-of needs a statistic that varies and is not 0. If most queries have one value, "
+                f"{OTHERS} or more must differ. {self.statistic} of {sampled} queries is {value:g}. State the "
+                "number of queries: --queries"
             )
         if reached <= self.share:
             return 0

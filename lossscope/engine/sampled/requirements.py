@@ -31,6 +31,6 @@ def require_probes_of_queries(objectives: Sequence[Objective], probes: Sequence[
                 name = short_spec(probe) if objective is None else name_of_objective(objective)
                 what = "convention" if getattr(probe, "convention", "corrected") != "corrected" else "loss"
                 raise InputError(
-                    f"the numbers of a query of {name} depend on other queries under this {what}, so that some cannot "
-                    f"be computed alone. Leave it out, or {option}"
+                    f"the numbers of a query of {name} depend on other queries under this {what}, so a sample is not "
+                    f"enough. Leave it out, or {option}"
                 )

@@ -156,7 +156,7 @@ def digit_bytes(content: Bytes, offset: int) -> int:
     """Return the bytes of a number in text. Raises InputError when it has more than 1,300 digits."""
     length = line_bytes(content, offset)
     if length > _MAX_DIGITS:
-        raise InputError(f"it holds a number of {length} digits; at most {_MAX_DIGITS} are read")
+        raise InputError(f"it holds a number of {length} digits; lossscope reads at most {_MAX_DIGITS}")
     return length
 
 

@@ -60,7 +60,9 @@ def _two_names(content: Bytes, offset: int) -> int:
     first = line_bytes(content, offset)
     second = line_bytes(content, offset + first)
     if max(first, second) > _MAX_NAME:
-        raise InputError(f"it names a global of {first + second} letters; at most {_MAX_NAME} of each part are read")
+        raise InputError(
+            f"it names a global of {first + second} letters; lossscope reads at most {_MAX_NAME} of each part"
+        )
     return first + second
 
 
@@ -73,7 +75,7 @@ def _integer(content: Bytes, offset: int) -> int:
     """Return the bytes of a LONG4. Raises InputError when the integer has more than 512 bytes."""
     length = read_number(content, offset, 4)
     if length > _MAX_INTEGER_BYTES:
-        raise InputError(f"it holds an integer of {length} bytes; at most {_MAX_INTEGER_BYTES} are read")
+        raise InputError(f"it holds an integer of {length} bytes; lossscope reads at most {_MAX_INTEGER_BYTES}")
     return 4 + length
 
 

@@ -41,7 +41,7 @@ class PathStub:
 
     def __init__(self, *parts: Any) -> None:
         if not all(isinstance(part, str) for part in parts):
-            raise InputError("it holds a path that is not made of texts: do not trust this file")
+            raise InputError("it holds a path with parts that are no texts: do not trust this file")
         self.parts: tuple[str, ...] = tuple(parts)
 
     def __setstate__(self, state: object) -> None:
@@ -80,7 +80,7 @@ class _PlainConverter:
         if not isinstance(container, dict) and type(container) not in (list, tuple):
             return self._convert_leaf(value)
         if depth > _MAX_DEPTH:
-            raise InputError(f"it holds a container that is nested in itself, or more than {_MAX_DEPTH} levels deep")
+            raise InputError(f"it holds a container inside itself, or more than {_MAX_DEPTH} levels deep")
         if id(value) not in self._converted:
             self._converted[id(value)] = self._convert_container(container, depth + 1)
         return self._converted[id(value)]

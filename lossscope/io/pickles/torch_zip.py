@@ -75,4 +75,4 @@ def find_stem(archive: zipfile.ZipFile) -> str:
 def require_little_endian(little: bool) -> None:
     """Raise InputError unless numbers are written, and read here, with the lowest byte first."""
     if not little or sys.byteorder != "little":
-        raise InputError("its numbers must be written, and read, with the lowest byte first; they are not")
+        raise InputError("its numbers must have the lowest byte first, here and in the file; they do not")

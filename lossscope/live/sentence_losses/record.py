@@ -64,7 +64,7 @@ class SentenceLoss:
         if not self.is_objective and hasattr(self._inner, "compute_loss_from_embeddings"):
             return columns_loss(self._inner)
         raise InputError(
-            f"{type(self._inner).__name__} has no weights on similarities that could be read. Losses that have: "
+            f"{type(self._inner).__name__} has no readable weights on similarities. Losses that have: "
             f"{', '.join([*READERS, _MATRYOSHKA])}. For another, name an objective to look with: "
             "LossScope('ntxent:tau=0.05')"
         )

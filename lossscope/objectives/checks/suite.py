@@ -151,8 +151,8 @@ def _require_small_batches(objective: Any, seed: int) -> None:
         raise
     except InputError as error:
         raise InputError(
-            f"{spec_of(objective)} must run on batches of {SIZE} pairs to be checked; {error}. It runs on {smallest} "
-            "pairs: check it with a smaller k or minimum"
+            f"{spec_of(objective)} must run on batches of {SIZE} pairs for a check; {error}. It runs on "
+            f"{smallest} pairs: check it with a smaller k or minimum"
         ) from error
 
 

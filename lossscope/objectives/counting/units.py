@@ -84,7 +84,7 @@ def require_unit(objective: Objective, unit: WeightUnit | None, convention: Conv
     """Raise InputError unless the objective has weights in the unit; a published convention is in the paper's own."""
     if unit not in (None, "paper") and convention != "corrected":
         raise InputError(
-            f"unit must be paper where weights are counted as published; got {unit} with convention {convention}"
+            f"unit must be paper for the weights of a published convention; got {unit} with convention {convention}"
         )
     if resolve_unit(objective, unit) == "relative":
         _ = saturated_weight(objective)
@@ -121,9 +121,9 @@ def _require_scale(key: Hashable) -> float:
     objective = cast(Objective, key)
     if objective.depends_on_batch_size:
         raise InputError(
-            f"weights in the unit relative need a loss that adds or averages over queries; {short_spec(objective)} "
-            "averages over all pairs of a batch, so that its weights shrink as batches grow. Multiply it by the batch "
-            f"size. {_OTHER_UNITS}"
+            "weights in the unit relative need a loss that adds or averages over queries; "
+            f"{short_spec(objective)} averages over all pairs of a batch. Its weights shrink as batches grow. "
+            f"Multiply it by the batch size. {_OTHER_UNITS}"
         )
     try:
         weight, near = _weight_at(objective, 1.0), _weight_at(objective, 1 - _NEAR)
@@ -131,8 +131,8 @@ def _require_scale(key: Hashable) -> float:
         raise
     except InputError as error:
         raise InputError(
-            "weights in the unit relative need a loss that runs on two pairs, on which they are measured; "
-            f"{error}. {_OTHER_UNITS}"
+            f"weights in the unit relative need a loss that runs on two pairs, their trial batch; {error}. "
+            f"{_OTHER_UNITS}"
         ) from error
     with torch.inference_mode(False):
         steps = torch.linspace(-1, 1, _POINTS, dtype=torch.float64)
@@ -141,8 +141,9 @@ def _require_scale(key: Hashable) -> float:
     saturates = weight > 0 and near / _APART < weight < near * _APART
     if not (saturates and _LEAST * largest <= weight < torch.inf):
         raise InputError(
-            f"weights in the unit relative need a loss whose weight saturates; that of {short_spec(objective)} is "
-            f"{weight:.3g} at s₊ = −1, s₋ = +1, {near:.3g} near there and up to {largest:.3g} elsewhere. {_OTHER_UNITS}"
+            "weights in the unit relative need a loss whose weight saturates. That of "
+            f"{short_spec(objective)} is {weight:.3g} at s₊ = −1, s₋ = +1, {near:.3g} near there and up to "
+            f"{largest:.3g} elsewhere. {_OTHER_UNITS}"
         )
     return weight
 

@@ -43,8 +43,8 @@ def copy_in_float64(loss: Callable[..., Any], label: str) -> Callable[..., Any]:
     except Exception as error:
         if isinstance(holder, nn.Module):
             raise InputError(
-                f"{label} must be a module that copy.deepcopy can copy, since trial batches run on a copy of it; it "
-                f"raised {type(error).__name__}: {error}. Keep what cannot be copied outside of the module"
+                f"{label} must be a module that copy.deepcopy can copy, since trial batches run on a copy of it; "
+                f"it raised {type(error).__name__}: {error}. Move what copy.deepcopy refuses out of the module"
             ) from error
         _warn(label, error)
         return loss
@@ -73,7 +73,7 @@ def _without_graphs(holder: Any) -> dict[int, Any]:
 
 def _warn(label: str, error: Exception) -> None:
     warnings.warn(
-        f"{label} cannot be copied ({type(error).__name__}: {error}), so the trial batches on which it is measured run "
-        "on the object itself: what it keeps between calls, such as a queue, will hold some of them",
+        f"copy.deepcopy refuses {label} ({type(error).__name__}: {error}), so trial batches run on the "
+        "object itself. What it keeps between calls, such as a queue, will hold pairs of these batches",
         stacklevel=2,
     )

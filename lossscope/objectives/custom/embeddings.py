@@ -27,10 +27,10 @@ def vectors_with_similarities(S: Tensor, label: str = "a loss on embeddings") ->
     long, wide = float(a.norm(dim=1).max()), float(b.norm(dim=1).max())
     if long * wide > 1 + 1e-9:
         raise InputError(
-            f"{label} takes embeddings, and got S alone, {tuple(S.shape)}: no unit vectors were found that have these "
-            "similarities. Give the embeddings that S was made of: in a file, `images` and `captions` in place of "
-            "`similarity`; in Python, watch(images=..., captions=...), or mask.info queries and candidates. Or write "
-            "the loss as a function of S, def loss(S)"
+            f"{label} takes embeddings, and got S alone, {tuple(S.shape)}: lossscope found no unit vectors "
+            "with these similarities. Give the embeddings behind S. In a file write `images` and `captions` "
+            "in place of `similarity`. In Python write watch(images=..., captions=...), or mask.info queries "
+            "and candidates. Or write the loss as a function of S, def loss(S)"
         )
     balance = (wide / long) ** 0.5 if long > 0 and wide > 0 else 1.0
     return _append_unit_axes(a * balance, 0), _append_unit_axes(b / balance, 1)

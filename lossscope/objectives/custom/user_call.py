@@ -125,7 +125,7 @@ def _checked(value: Any, pairs: int, label: str) -> Tensor:
         value = value.reshape(())
     if not isinstance(value, Tensor) or value.shape not in ((), (pairs,)):
         got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-        raise InputError(f"{label} must return one number, or one a query, ({pairs},); got {got}")
+        raise InputError(f"{label} must return one number, or one per query, ({pairs},); got {got}")
     if not bool(torch.isfinite(value).all()):
         raise InputError(f"{label} must return finite numbers; got {float(value.detach().sum())}")
     return value

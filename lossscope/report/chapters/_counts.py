@@ -55,7 +55,7 @@ def _require_alike(rows: pd.DataFrame) -> None:
     thresholds = sorted(rows["eps"].dropna().unique())
     if len(thresholds) > 1:
         listed = "; ".join(f"{eps:g} ({rows.loc[rows['eps'] == eps, 'run'].iloc[0]}, ...)" for eps in thresholds)
-        raise InputError(f"runs in one picture must be counted with one eps; got {listed}. Report them separately")
+        raise InputError(f"runs in one picture must have one eps; got {listed}. Report them separately")
     for label, column in (("objective_label", "spec"), ("data", "data_fingerprint")):
         for name, group in rows.groupby(label, sort=False, observed=True):
             if column in group and group[column].nunique() > 1:

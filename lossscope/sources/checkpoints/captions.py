@@ -39,8 +39,8 @@ class CaptionBatcher:
         highest = max((max(row, default=0) for row in self.split.tokens), default=0)
         if highest >= len(self.tokeniser):
             raise InputError(
-                f"ids of split {self.split.name!r} must be below the vocabulary's size, {len(self.tokeniser)}; got "
-                f"{highest}. Name the vocabulary file that the ids were made with"
+                f"ids of split {self.split.name!r} must be below the vocabulary's size, {len(self.tokeniser)}; "
+                f"got {highest}. Name the vocabulary file of these ids"
             )
         return self.split.tokens
 

@@ -147,7 +147,7 @@ class Checkpoint:
 
         changes = tuple(changes)
         if "config" in self.kept and any(change.partition("=")[0].strip() == "path" for change in changes):
-            raise InputError("path is where a new model begins; that of a file is built from its own configuration")
+            raise InputError("path is where a new model begins; a file brings its own configuration")
         changed = replace(self, encoder=str(Spec.parse(self.encoder).with_values(changes)))
         encoder_spec(changed.encoder)
         return changed

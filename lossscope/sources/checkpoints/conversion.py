@@ -136,7 +136,7 @@ def _require_vocabulary_size(released: ReleasedFile, model: OpenedModel, tokenis
     if model.vocabulary_size and len(tokeniser) != model.vocabulary_size:
         raise InputError(
             f"the vocabulary must have {model.vocabulary_size} words, as many as {released.path} embeds; got "
-            f"{len(tokeniser)}. Files of one name exist in several sizes: take the one it was trained with"
+            f"{len(tokeniser)}. Files of one name exist in several sizes: take the file of its training"
         )
 
 

@@ -134,9 +134,9 @@ def test_a_negative_positive_moves_the_threshold_down() -> None:
 
 @each("name, changes, says", [
     ("gist", {"guide": None}, "no guide is given. Name its embeddings: --guide SOURCE"),
-    ("same_text", {"candidate_keys": None}, "--mask same-text cannot be used: it needs the inputs"),
+    ("same_text", {"candidate_keys": None}, "lossscope cannot use --mask same-text: it needs the inputs"),
     ("same_item", {"related": None}, "both sides in one set"),
-    ("pairs:file=mask.npz", {"items": None}, "--mask pairs cannot be used: it looks items up by the ids"),
+    ("pairs:file=mask.npz", {"items": None}, "lossscope cannot use --mask pairs: it looks items up by the ids"),
 ])  # fmt: skip
 def test_what_a_rule_needs_must_be_there(name: str, changes: dict[str, Any], says: str) -> None:
     rows = batch()
@@ -204,7 +204,7 @@ def test_numbers_of_rows_are_no_ids_of_another_split(tmp_path: Path) -> None:
     ({"probability": np.array([1.5], np.float32)}, "must be numbers in 0..1"),
     ({"probability": np.array([np.nan], np.float32)}, "must be numbers in 0..1"),
     ({"left": np.array([0.5])}, "left of .* must be a column"),
-    ({"left_ids": np.array(["a", "x"])}, "ids of the left side of .* must be those that it was written with"),
+    ({"left_ids": np.array(["a", "x"])}, "ids of the left side of .* must be those of the audit"),
     ({"schema": np.array("lossscope.pairs/9")}, "must be a mask.npz of `lossscope audit`"),
     ({"right": np.array([0, 1])}, "must be of one length"),
     ({"least": np.array(1.5)}, "least of .* must be a number in 0..1"),

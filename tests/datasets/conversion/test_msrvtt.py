@@ -75,7 +75,7 @@ def test_everything_converted_is_read_as_one_data_set(tmp_path: Path) -> None:
     ("expert", {"a": np.ones((1, 2, 3))}, "must be an array"),
     ("expert", {"a": np.array(["x"])}, "must be an array"),
     ("expert", {"a": np.array([[1, np.nan]])}, "must be finite and of 32 bits, or begin with NaN"),
-    ("expert", {5: np.ones((2, 3))}, "must be named by texts; got 5"),
+    ("expert", {5: np.ones((2, 3))}, "must have texts as names; got 5"),
     ("words", {"a": 5}, "'a' of .* must be a list"),
     ("captions", {"a": [["x", 5]]}, "caption 0 of 'a' .* must be text"),
     ("captions", {"a": "x"}, "must be a list"),

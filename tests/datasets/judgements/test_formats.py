@@ -121,6 +121,6 @@ def test_images_of_coco_are_found_by_their_numbers() -> None:
     assert name_as_split(numbers, ["42", "391895"], "f.json") == ["391895", "42", "5"]
     with pytest.raises(InputError, match=r"image 42 of f.json must be one image"):
         name_as_split(["42"], ["42", "000000000042.jpg"], "f.json")
-    with pytest.raises(InputError, match="this split numbers its own from 0"):
+    with pytest.raises(InputError, match="this split has no ids of COCO"):
         require_ids(["0", "1", "2"], "image", "f.json")
     require_ids(CAPTIONS, "caption", "f.json")

@@ -171,7 +171,7 @@ def test_rows_that_change_while_they_are_read_are_an_error() -> None:
             rows = self.rows if only is None else rows_of([text, "another text of as many letters"])
             return ListedRows(rows).blocks(only)
 
-    with pytest.raises(InputError, match="a must not change while it is looked at; other rows were read than before"):
+    with pytest.raises(InputError, match="a must not change during lint; its second reading gave other rows"):
         lint({"a": Changing(rows_of([text, f"{text}."]))})
 
 

@@ -77,9 +77,7 @@ REFUSALS: list[Refusal] = [
         )
     ),
     Refusal("ce", r"left over \['ce.h_reason.0.weight'\]", add={"ce.h_reason.0.weight": torch.zeros(6)}),
-    Refusal(
-        "ce", "experts that are pooled must be among .*; got wind", add={"pooling.wind.clusters2": torch.zeros(1, 3, 2)}
-    ),
+    Refusal("ce", "pooled experts must be among .*; got wind", add={"pooling.wind.clusters2": torch.zeros(1, 3, 2)}),
     Refusal("ce", r"must have plain names; got 'a\+b'", add={"pooling.a+b.clusters2": torch.zeros(1, 3, 2)}),
     *(
         Refusal("mmt", message, options)

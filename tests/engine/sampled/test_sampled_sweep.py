@@ -313,7 +313,7 @@ def test_a_precision_is_that_of_the_level_of_the_interval(monkeypatch: pytest.Mo
             {"queries": None, "precision_of": "curve=5%", "objectives": ("triplet",), "probes": ("cocos:curve=true",)},
             "must name a statistic of this sweep; got curve",
         ),
-        ({"queries": None, "precision_of": "skipped=1%"}, "a statistic that varies and is not 0, .*; skipped of"),
+        ({"queries": None, "precision_of": "skipped=1%"}, r"a statistic that varies and is not 0\. .* skipped of"),
         ({"probes": ("hubness",)}, "hubness has no number of a single query"),
         ({"probes": ("tangent:of=candidate",)}, "has no number of a single query"),
         ({"objectives": ("lifted_structure",)}, "depend on other queries under this loss"),

@@ -146,7 +146,7 @@ def test_tiles_count_in_the_unit_as_whole_rows_do(embedded: SplitEmbeddings) -> 
 
 
 def test_a_published_convention_has_no_other_unit(embedded: SplitEmbeddings) -> None:
-    with pytest.raises(InputError, match="unit must be paper where weights are counted as published; got relative"):
+    with pytest.raises(InputError, match="unit must be paper for the weights of a published convention; got relative"):
         Sweep(("triplet",), ("cocos:unit=relative,convention=released",)).run(embedded)
 
 

@@ -128,9 +128,7 @@ def test_a_loss_is_checked_on_batches_that_it_runs_on(tmp_path: Path) -> None:
         "    return (0.2 + others.topk(k, dim=1).values - S.diag()[:, None]).relu().sum()\n"
     )
     assert "fail" not in {verdict.outcome for verdict in check(f"{file}:top", processes=2)}
-    with pytest.raises(
-        InputError, match=r"must run on batches of 8 pairs to be checked; .* It runs on 16 pairs: check"
-    ):
+    with pytest.raises(InputError, match=r"must run on batches of 8 pairs for a check; .* It runs on 16 pairs: check"):
         check(f"{file}:top:k=12", processes=1)
 
 
@@ -386,7 +384,7 @@ def test_a_module_that_keeps_its_last_result_is_copied_without_its_graph() -> No
 def test_an_object_that_cannot_be_copied_is_called_itself_with_a_warning() -> None:
     loss = Counting()
     loss.lock = threading.Lock()  # type: ignore[attr-defined]
-    with pytest.warns(UserWarning, match="Counting cannot be copied .* run on the object itself"):
+    with pytest.warns(UserWarning, match="copy.deepcopy refuses Counting .* run on the object itself"):
         assert torch.equal(weights(loss), EXPECTED)
 
 
@@ -414,7 +412,7 @@ def test_a_memory_is_left_as_it_is_when_watched_and_refused_in_training() -> Non
     objective: Any = as_objective(loss)
     first = objective(S, MASK).W
     assert torch.equal(objective(S, MASK).W, first) and loss.tau == 0.5
-    with pytest.raises(InputError, match="must be a function of one batch to be trained with"):
+    with pytest.raises(InputError, match="must be a function of one batch for train"):
         require_trainable(Recipe(objective="./own.py:Annealed"), objective)
     require_trainable(Recipe(), as_objective(Softmax()))
 

@@ -102,7 +102,7 @@ def test_counts_at_two_thresholds_are_not_drawn_as_one(with_rows: WithRows) -> N
         rows.loc[(rows["probe"] == "cocos") & (rows["objective_label"] == "Triplet"), "eps"] = 0.1
         return rows
 
-    with pytest.raises(InputError, match=r"must be counted with one eps; got 0\.01 \(.*nt-xent.*0\.1 \(.*triplet"):
+    with pytest.raises(InputError, match=r"must have one eps; got 0\.01 \(.*nt-xent.*0\.1 \(.*triplet"):
         counts_and_score(with_rows(other))
 
 

@@ -153,10 +153,10 @@ def test_a_python_file_is_imported_only_when_trusted(tmp_path: Path, content: di
     plugin, mark = tmp_path / "mine.py", tmp_path / "imported"
     plugin.write_text(PLUGIN.format(mark=str(mark)))
     path = save(tmp_path, content, **{key: f"{plugin}:Mine"})
-    with pytest.raises(InputError, match="not imported unless you pass --trust-code"):
+    with pytest.raises(InputError, match="lossscope imports it only with --trust-code"):
         verify(path)
     if key != "objective":
-        with pytest.raises(InputError, match="not imported unless you pass --trust-code"):
+        with pytest.raises(InputError, match="lossscope imports it only with --trust-code"):
             load(path, split="val")
     assert not mark.exists()
 

@@ -33,7 +33,7 @@ def _flip_a_bit(weights: dict[str, torch.Tensor]) -> None:
 def test_one_bit_of_the_weights_is_seen(content: dict[str, Any], tmp_path: Path) -> None:
     _flip_a_bit(content["weights"])
     torch.save(content, tmp_path / "c.pt")  # a whole file with correct checksums of the zip
-    with pytest.raises(InputError, match=r"weights of .*c\.pt must be what was saved"):
+    with pytest.raises(InputError, match=r"weights of .*c\.pt must match the digest"):
         Checkpoint.load(tmp_path / "c.pt")
 
 
@@ -41,7 +41,7 @@ def test_one_bit_of_the_weights_is_seen(content: dict[str, Any], tmp_path: Path)
 def test_every_other_part_is_seen(name: str, content: dict[str, Any], tmp_path: Path) -> None:
     changed = {str: "x", list: ["a"], dict: {"seed": 3}, int: 7}[type(content[name])]
     torch.save({**content, name: changed}, tmp_path / "c.pt")
-    with pytest.raises(InputError, match=f"{name} of .* must be what was saved"):
+    with pytest.raises(InputError, match=f"{name} of .* must match the digest"):
         Checkpoint.load(tmp_path / "c.pt")
 
 
@@ -72,7 +72,7 @@ def test_the_safetensors_form_has_them_too(tiny_checkpoint: Path, tmp_path: Path
     weights = safetensors.torch.load_file(saved)
     _flip_a_bit(weights)
     safetensors.torch.save_file(weights, saved)
-    with pytest.raises(InputError, match=r"weights of .*c\.safetensors must be what was saved"):
+    with pytest.raises(InputError, match=r"weights of .*c\.safetensors must match the digest"):
         Checkpoint.load(saved)
     again.save(saved)
     plain = json.loads(saved.with_suffix(".json").read_text(encoding="utf-8"))
