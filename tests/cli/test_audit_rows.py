@@ -116,7 +116,7 @@ def test_ids_of_a_model_that_differ_from_those_of_the_data_are_shown(
     write_dump("dump.npz", [row["id"] for row in ROWS], change)
     result = lossscope("audit dump.npz train.jsonl --out out")
     assert result.exit_code == 1
-    assert f"must be of the items of the audit; {says}. Take the split" in message(result)
+    assert f"must be of the items of the audit; {says}. Take its own split" in message(result)
     assert "or write the ids of the data into the dump" in message(result)
 
 

@@ -104,7 +104,7 @@ def test_skip_leaves_out_pictures_with_their_captions(tmp_path: Path) -> None:
 
 def test_skip_must_leave_a_picture(tmp_path: Path) -> None:
     (write(tmp_path) / "images" / "2.png").write_text("no picture")
-    with pytest.raises(InputError, match="must hold at least one image; got none of 1"):
+    with pytest.raises(InputError, match="must hold at least one image; got none that is readable among 1"):
         Karpathy(tmp_path, "toy", on_error="skip").split("val")
 
 

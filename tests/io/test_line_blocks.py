@@ -57,7 +57,7 @@ def test_bytes_that_are_no_text_are_refused_by_line(content: bytes, says: str, t
 def test_a_huge_line_is_refused_before_it_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_blocks, "MAX_LINE_BYTES", 1 << 20)
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"x" * (1 << 25)))  # 32 MB in 32 kB
-    with pytest.raises(InputError, match=r"lines of .*a\.gz must be of at most 1048576 bytes; one is longer"):
+    with pytest.raises(InputError, match=r"lines of .*a\.gz must be of at most 1048576 bytes; a line is longer"):
         lines_of(tmp_path / "a.gz")
 
 

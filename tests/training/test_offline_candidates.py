@@ -139,5 +139,5 @@ def test_a_manifest_that_states_too_much_is_refused_at_once(tmp_path: Path) -> N
     stated = {"schema": "lossscope.offline/1", "source": "a", "origin": "b", "items": "c", "images": 10**15}
     counts = {"captions": 10**15, "top_captions": 3, "top_images": 3}
     (tmp_path / "manifest.json").write_text(json.dumps({**stated, **counts}), encoding="utf-8")
-    with pytest.raises(InputError, match="must be finished"):
+    with pytest.raises(InputError, match="must be complete"):
         HardCandidates.read(tmp_path)

@@ -219,7 +219,7 @@ def test_a_configuration_too_deep_or_with_too_large_numbers_is_refused(
 def test_options_nested_in_themselves_are_refused(tmp_path: Path, zipped: bool, old: bool) -> None:
     endless: list[Any] = []
     endless.append(endless)
-    with pytest.raises(InputError, match="in itself"):
+    with pytest.raises(InputError, match="a container inside itself"):
         read_released(write(tmp_path / "a.pth", zipped, opt={"l": endless}), old_pickle=old)
 
 

@@ -128,7 +128,7 @@ def test_packed_and_missing_tensors_are_refused(archive: Path) -> None:
 
 
 def test_the_numbers_must_be_in_the_order_of_this_machine(archive: Path) -> None:
-    with pytest.raises(InputError, match="with the lowest byte first"):
+    with pytest.raises(InputError, match="must have the lowest byte first"):
         read_torchscript(rewrite(archive, byteorder=b"big"))
 
 
