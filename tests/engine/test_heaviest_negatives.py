@@ -267,7 +267,7 @@ def test_what_cannot_be_listed_is_refused(audit: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be of the items of this split"):
         HeaviestNegatives(sweep("ntxent"), audit).require_possible(others)
     (tmp_path / "ranked").mkdir()
-    (tmp_path / "ranked" / "audit.json").write_text('{"state": "ranked-only audit"}')
+    (tmp_path / "ranked" / "audit.json").write_text('{"state": "ranked only"}')
     with pytest.raises(InputError, match="ranked-only audit"):
         _ = HeaviestNegatives(sweep("ntxent"), tmp_path / "ranked").known
 

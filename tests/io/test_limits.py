@@ -29,7 +29,7 @@ def double(levels: int) -> Any:
 @each("check", [lambda value: require_shallow(value, "a.json"), require_bounded])
 def test_nesting_up_to_the_limit_passes_and_deeper_is_refused(check: Any) -> None:
     check(nest(MAX_DEPTH))
-    with pytest.raises(InputError, match="100 nested levels"):
+    with pytest.raises(InputError, match=r"100 (nested )?levels"):
         check(nest(MAX_DEPTH + 1))
 
 
