@@ -53,7 +53,7 @@ def test_objects_of_arrays_are_looked_at() -> None:
 def test_a_container_in_itself_is_refused() -> None:
     value: list[Any] = []
     value.append({"a": value})
-    with pytest.raises(InputError, match="a container in itself"):
+    with pytest.raises(InputError, match="a container inside itself"):
         require_bounded(value)
 
 
