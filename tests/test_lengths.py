@@ -38,6 +38,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Py
     """Run pytest on a folder with three skipped tests, one of them a case within a test."""
     monkeypatch.setattr(lengths, "CHROMIUM", "chromium")
     monkeypatch.setattr(lengths, "PDFLATEX", "pdflatex")
+    monkeypatch.setattr(lengths, "MOST_SKIPPED", {"not thorough": 1, "": 2})
     pytester.makeini("[pytest]\ntestpaths = .\nverbosity_subtests = 0\nmarkers = thorough: of all")
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(TESTS)
