@@ -40,8 +40,8 @@ class GivenWeights(Gradient):
     def weights(self, S: Tensor, mask: Mask) -> Tensor:
         if WEIGHTS not in mask.info:
             raise InputError(
-                "a watched loss gives weights for its own batches alone, in the units paper and cosine. Leave "
-                "unit=relative out"
+                "a watched loss gives weights for its own batches alone, in the units paper (shares of "
+                "the saturated weight, where the loss has one) and cosine. Leave unit=relative out"
             )
         return mask.info[WEIGHTS].to(S.dtype)
 

@@ -70,8 +70,8 @@ def require_trainable(recipe: Recipe, objective: Objective) -> None:
     """Raise InputError when the objective cannot be trained as the recipe says."""
     if "offline" in objective.traits.required_info and not recipe.offline:
         raise InputError(
-            f"{recipe.objective} needs offline candidates. Mine those of the training split with `lossscope "
-            "mine CKPT --out FOLDER`, then train with --offline FOLDER (and --init CKPT)"
+            f"{recipe.objective} needs offline candidates. Mine those of the training split under a trained "
+            "model with `lossscope mine CKPT --out FOLDER`, then train with --offline FOLDER (and --init CKPT)"
         )
     if recipe.offline and "offline" not in objective.traits.required_info:
         raise InputError(f"--offline is for objectives with offline candidates (aoq); got {recipe.objective}")

@@ -64,6 +64,6 @@ def _parse(line: str, number: int, name: str) -> JudgedLine:
     if len(columns) != 5 or not columns[0] or not _CAPTION.fullmatch(columns[1]):
         raise InputError(
             f"line {number} of {name} must be an image, a caption's FILE#k and three values, with tabs "
-            f"between, as in ExpertAnnotations.txt of Flickr8k; got {shorten(line)}"
+            f"between, as in ExpertAnnotations.txt or CrowdFlowerAnnotations.txt of Flickr8k; got {shorten(line)}"
         )
     return JudgedLine(name, number, columns[0], columns[1], tuple(columns[2:]))

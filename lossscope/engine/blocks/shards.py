@@ -35,7 +35,8 @@ class ShardStrips:
     def __post_init__(self) -> None:
         if not bool((np.diff(self.candidate_rows) >= 0).all()):
             raise InputError(
-                f"{self.candidates.what} must be in the order of the pairs; they are not. Sort the captions by image"
+                f"{self.candidates.what} must be in the order of the pairs; they are not. Sort the captions by image, "
+                "so that lossscope reads each shard once"
             )
 
     @property
