@@ -305,7 +305,7 @@ LINES = [
     ("mine run --out candidates --top 0", 2, "Invalid value for '--top'"),
     (
         "{mining} --objective aoq", 1,
-        "needs offline candidates. Mine those of the training split with",
+        "needs offline candidates. Mine those of the training split under a trained model with",
     ),
     ("{mining} --objective ncr --info gone.npz", 1, "gone.npz must exist"),
     ("{mining} --objective ncr --init gone.pt", 1, "gone.pt must exist"),

@@ -127,7 +127,8 @@ def test_shards_in_another_order_than_the_pairs_are_refused(tmp_path: Path) -> N
     values["caption_image"] = values["caption_image"][::-1].copy()
     folder = write_shards(tmp_path / "shards", values)
     with pytest.raises(
-        InputError, match=r"images of .* must be in the order of the pairs.*; they are not. Sort the captions by image$"
+        InputError,
+        match=r"images of .* must be in the order of the pairs.*; they are not\. Sort the captions by image, so",
     ):
         Sweep(("ntxent",), batch_size=None, queries=20).run(load(folder, sharded=True))
 
