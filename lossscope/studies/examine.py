@@ -131,7 +131,8 @@ def _evaluate(
         singles = of_queries.run(train, frame, progress, processes).queries
     if processes.main:
         test = load(run.path, split=config.test, **options)
-        truth = _truth(pictures, config.split, train.name)
+        content: Split = build("datasets", pictures or options.get("data") or recipe.data).split(config.split)
+        truth = _truth(content if pictures else None, train.name)
         rows = join([evaluate([test], progress=progress), result.summary, truth])
         rows = rows.assign(split=_splits(rows, config), data_fingerprint=_fingerprint(pictures, run))
         frames = {"rows": rows, "retrieval": per_query(test, progress), "what_if": what_if, "per_query": singles}
@@ -141,7 +142,7 @@ def _evaluate(
             frames["hardest_negative_counts"] = _counts(train, config.batch_size or _BATCH, recipe.seed)
         if train.pair_scorer is None:
             frames["heaviest_negatives"] = listed = _heaviest(sweep, train)
-            frames["pictures"] = _pictures(pictures or options.get("data") or recipe.data, config.split, listed)
+            frames["pictures"] = _pictures(content, train, listed)
         of_run = {name: numbers for name, numbers in frames.items() if numbers is not None}
         found = _findings(run, options)
         write_evaluation(run.path, of_run, {**manifest, "versions": versions()}, found)
@@ -225,19 +226,22 @@ def _heaviest(sweep: Sweep, train: SplitEmbeddings) -> pd.DataFrame:
     return rows.assign(known_positive=rows["known_positive"].astype(float)).drop(columns=of_rows)
 
 
-def _pictures(data: str, split: str, listed: pd.DataFrame) -> pd.DataFrame | None:
-    """Return `id` and `picture`, a data address, of the images in a list; None of data without pixels."""
-    ids = pd.concat([listed["query_id"], listed["candidate_id"].dropna()])
-    shown = thumbnails(build("datasets", data).split(split), ids)
+def _pictures(content: Split, train: SplitEmbeddings, listed: pd.DataFrame) -> pd.DataFrame | None:
+    """Return `id` and `picture`, a data address, of the images in a list; None of data without pixels.
+
+    Features may have other ids than the pictures that they were made of: equal ids could then be other images.
+    """
+    if list(content.image_ids) != list(train.image_ids):
+        return None
+    shown = thumbnails(content, pd.concat([listed["query_id"], listed["candidate_id"].dropna()]))
     return pd.DataFrame({"id": list(shown), "picture": list(shown.values())}) if shown else None
 
 
-def _truth(pictures: str | None, split: str, source: str) -> pd.DataFrame:
+def _truth(content: Split | None, source: str) -> pd.DataFrame:
     """Return the share of pairs that match without being positives, in per cent, if the data set knows it.
 
     With images and captions these are captions of other images; with passages, passages that answer without a label.
     """
-    content = build("datasets", pictures).split(split) if pictures else None
     if content is None or not hasattr(content, "truth"):
         return pd.DataFrame(columns=list(SUMMARY))
     relations = content.relations

@@ -30,7 +30,7 @@ def of_check(id: str) -> Finding:
     return finding(id, *CHECKS[id].explains, severity=CHECKS[id].severity)
 
 
-def folded(*found: Finding, positions: dict[str, int] | None = None) -> dict[str, tuple[str, ...]]:
+def fold_ids(*found: Finding, positions: dict[str, int] | None = None) -> dict[str, tuple[str, ...]]:
     """Return id -> the ids that it explains, for the findings on top, in their order."""
     top, _ = fold(found, POSITIONS if positions is None else positions)
     return {finding.id: finding.explains for finding in top}
@@ -52,7 +52,7 @@ def test_a_falling_scale_explains_that_nothing_is_learnt(tmp_path: Path) -> None
 
 def test_a_collapse_explains_what_it_causes(tmp_path: Path) -> None:
     symptoms = ("no-learning", "hubness", "dimensional-collapse")
-    found = folded(*map(of_check, (*symptoms, "complete-collapse")))
+    found = fold_ids(*map(of_check, (*symptoms, "complete-collapse")))
     assert found.keys() == {"complete-collapse"} and set(found["complete-collapse"]) == set(symptoms)
     case = complete_collapse.with_objective(SIZES[0], tmp_path)
     examined = lossscope.doctor(*case.sources, cache=False, **case.options)
@@ -63,33 +63,33 @@ def test_causes_come_first_and_the_worst_before_them() -> None:
     positions = {"mild": 1, "bad": 2, "worse": 3}
     severities = {"mild": "note", "bad": "warning", "worse": "error"}
     found = [finding(id, severity=severity) for id, severity in severities.items()]
-    assert list(folded(*found, positions=positions)) == ["worse", "bad", "mild"]
+    assert list(fold_ids(*found, positions=positions)) == ["worse", "bad", "mild"]
     equal = [finding(id) for id in ("c", "a", "b")]
-    assert list(folded(*equal, positions={"a": 1, "b": 2, "c": 3})) == ["a", "b", "c"]
+    assert list(fold_ids(*equal, positions={"a": 1, "b": 2, "c": 3})) == ["a", "b", "c"]
 
 
 def test_a_cause_is_as_severe_as_its_worst_symptom() -> None:
     found = finding("cause", "symptom"), finding("symptom", severity="error"), finding("other", severity="error")
-    assert folded(*found, positions={"other": 1}) == {"other": (), "cause": ("symptom",)}
-    assert list(folded(*found, positions={"cause": 1, "other": 2})) == ["cause", "other"]
+    assert fold_ids(*found, positions={"other": 1}) == {"other": (), "cause": ("symptom",)}
+    assert list(fold_ids(*found, positions={"cause": 1, "other": 2})) == ["cause", "other"]
 
 
 CHAIN = finding("a", "b"), finding("b", "c"), finding("c")
 
 
 def test_what_a_symptom_explains_goes_to_the_top() -> None:
-    assert folded(*CHAIN, positions={"a": 3, "b": 2, "c": 1}) == {"a": ("c", "b")}
+    assert fold_ids(*CHAIN, positions={"a": 3, "b": 2, "c": 1}) == {"a": ("c", "b")}
 
 
 def test_what_a_symptom_explains_goes_to_the_top_whatever_the_places() -> None:
-    assert folded(*CHAIN, positions={"a": 1, "b": 2, "c": 3}) == {"a": ("b", "c")}
+    assert fold_ids(*CHAIN, positions={"a": 1, "b": 2, "c": 3}) == {"a": ("b", "c")}
 
 
 def test_a_circle_ends() -> None:
-    assert folded(finding("a", "b"), finding("b", "a"), positions={"a": 1, "b": 2}) == {"a": ("b",)}
+    assert fold_ids(finding("a", "b"), finding("b", "a"), positions={"a": 1, "b": 2}) == {"a": ("b",)}
     three = finding("a", "b"), finding("b", "c"), finding("c", "a")
-    assert sum(1 + len(explained) for explained in folded(*three, positions={}).values()) == 3
-    assert folded(finding("a", "a")) == {"a": ()}
+    assert sum(1 + len(explained) for explained in fold_ids(*three, positions={}).values()) == 3
+    assert fold_ids(finding("a", "a")) == {"a": ()}
 
 
 IDS = st.sampled_from("abcdefgh")
@@ -124,12 +124,12 @@ def test_every_finding_is_once_on_top_or_under_one_top(found: list[Finding], pos
 @given(FOUND, st.permutations("abcdefgh"))
 def test_the_order_in_which_files_are_found_does_not_matter(found: list[Finding], order: list[str]) -> None:
     positions = {id: position for position, id in enumerate(order)}
-    assert folded(*found, positions=positions) == folded(*reversed(found), positions=positions)
+    assert fold_ids(*found, positions=positions) == fold_ids(*reversed(found), positions=positions)
 
 
 @given(st.lists(st.sampled_from(sorted(CHECKS)), unique=True))
 def test_folding_holds_for_what_the_files_explain(ids: list[str]) -> None:
-    found = folded(*map(of_check, ids))
+    found = fold_ids(*map(of_check, ids))
     assert sorted([*found, *(id for explained in found.values() for id in explained)]) == sorted(ids)
 
 

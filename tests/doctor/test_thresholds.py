@@ -47,7 +47,7 @@ def test_the_auc_of_guessing_depends_on_the_number_of_pairs(plant: Plant, n: int
 
 @pytest.mark.parametrize("check", [check for check in all_checks() if check.healthy], ids=lambda check: check.id())
 def test_a_check_finds_nothing_in_the_range_that_its_page_calls_healthy(check: Check) -> None:
-    """The folded table of a page says `at most 0.25` beside a number: no state of 780 may contradict it."""
+    """The folded table of a page says `at most 0.25` beside a number: no recorded state may contradict it."""
     assert check.healthy is not None
     side, name = check.healthy
     bound = float(getattr(check, name))

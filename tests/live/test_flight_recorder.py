@@ -52,7 +52,8 @@ def dumps(folder: Path) -> list[Path]:
     return [folder / entry["file"] for entry in read_manifest(folder / "manifest.json")["dumps"]]
 
 
-def died(monitor: LossScope, error: BaseException | None = None) -> Path:
+def end_loop(monitor: LossScope, error: BaseException | None = None) -> Path:
+    """Raise an error in the loop; return the folder that the recorder wrote."""
     with pytest.raises(type(error or ValueError())), monitor:
         raise error or ValueError("the loop is broken")
     (folder,) = monitor.recordings
@@ -68,7 +69,7 @@ def lossscope_says(*arguments: str | Path) -> str:
 def test_an_exception_leaves_the_last_batches(tmp_path: Path) -> None:
     monitor = Loop().run(scope(tmp_path), 6)
     monitor.log(lr=0.1)
-    folder = died(monitor)
+    folder = end_loop(monitor)
     assert folder.name == "step-000005-exception"
     manifest = read_manifest(folder / "manifest.json")
     assert manifest["details"]["error"] == "ValueError: the loop is broken"
@@ -84,7 +85,7 @@ def test_what_is_written_is_what_was_watched(tmp_path: Path) -> None:
     monitor.watch(queries=Q, documents=D, ids=[f"q{i}" for i in range(12)], second_ids=torch.arange(12))
     kept = Q.clone()
     Q.zero_()  # a later change by the loop does not matter
-    (file,) = dumps(died(monitor))
+    (file,) = dumps(end_loop(monitor))
     with np.load(file) as opened_file:
         arrays = dict(opened_file)
     assert np.array_equal(arrays["queries"], kept.numpy()) and np.array_equal(arrays["documents"], D.numpy())
@@ -151,7 +152,7 @@ def test_items_of_one_set_images_and_captions_and_mined_negatives_are_opened(tmp
         has_many = name in ("items", "items-of-S", "captions", "many")
         monitor = scope(tmp_path / name, objective="supcon" if has_many else NTXENT, **options)
         monitor.watch(**arguments)
-        opened = lossscope.load(dumps(died(monitor))[0])
+        opened = lossscope.load(dumps(end_loop(monitor))[0])
         relations = opened.relations
         arrays = np.load(dumps(monitor.recordings[0])[0])
         assert arrays["W"].shape == arrays["similarity"].shape, name
@@ -186,7 +187,7 @@ def test_an_earlier_recording_of_the_same_step_is_kept(tmp_path: Path) -> None:
     for expected in ("step-000000-exception", "step-000000-exception-2", "step-000000-exception-3"):
         monitor = scope(tmp_path)
         monitor.watch(torch.eye(4))
-        assert died(monitor).name == expected
+        assert end_loop(monitor).name == expected
 
 
 def test_nothing_is_written_where_nothing_is_wrong(tmp_path: Path) -> None:
@@ -229,12 +230,12 @@ def test_fewer_steps_of_large_batches_are_kept_and_the_manifest_says_so(tmp_path
     monitor = scope(tmp_path, keep=10, recorder_bytes=50_000)
     for _ in range(10):
         monitor.watch(torch.eye(60))
-    manifest = read_manifest(died(monitor) / "manifest.json")
+    manifest = read_manifest(end_loop(monitor) / "manifest.json")
     assert manifest["asked"] == 10 and manifest["kept"] == len(manifest["dumps"]) == 2
     assert manifest["bytes"] <= manifest["limit"] == 50_000
     too_large = scope(tmp_path, keep=2, recorder_bytes=1_000)
     too_large.watch(torch.eye(60))
-    assert read_manifest(died(too_large) / "manifest.json")["too_large"] == 1
+    assert read_manifest(end_loop(too_large) / "manifest.json")["too_large"] == 1
 
 
 def test_a_step_without_room_is_missing_in_the_manifest_and_the_log_says_so(
@@ -243,7 +244,7 @@ def test_a_step_without_room_is_missing_in_the_manifest_and_the_log_says_so(
     monitor = scope(tmp_path, recorder_bytes=10_000)
     for n in (20, 20, 60):
         monitor.watch(torch.eye(n))
-    manifest = read_manifest(died(monitor) / "manifest.json")
+    manifest = read_manifest(end_loop(monitor) / "manifest.json")
     assert [entry["step"] for entry in manifest["dumps"]] == [0, 1] and manifest["missing"] == [2]
     assert "without the newest batch" in caplog.text
     for n in (60, 60):
@@ -438,4 +439,4 @@ def test_processes_of_a_job_write_folders_of_their_own(tmp_path: Path, monkeypat
         monkeypatch.setattr(torch.distributed, name, lambda *_, value=value: value)
     monitor = scope(tmp_path)
     monitor.watch(torch.eye(4))
-    assert died(monitor).name == "step-000000-exception-rank1"
+    assert end_loop(monitor).name == "step-000000-exception-rank1"

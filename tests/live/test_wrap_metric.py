@@ -240,7 +240,7 @@ def test_what_is_written_to_the_wrapper_is_written_to_the_loss() -> None:
         watched(embeddings(), LABELS)
     assert written.loss.temperature == 0.05
     expected = anew.scope.history[-1]
-    for watched in (written, direct):  # the loss, and the saturated weight of which its weights are shares
+    for watched in (written, direct):  # both measured the saturated weight again
         numbers = watched.scope.history[-1]
         assert {name: numbers[name] for name in expected if name != "step"} == pytest.approx(
             {name: value for name, value in expected.items() if name != "step"}, rel=1e-6

@@ -122,6 +122,12 @@ def test_the_images_of_the_list_are_kept_as_pictures(evaluated: Run) -> None:
     assert np.abs(drawn - pixels.transpose(1, 2, 0)).mean() < 8  # WebP loses a little
 
 
+def test_pictures_of_other_ids_are_not_shown(run: Run) -> None:
+    """Features may have row numbers as ids, and an equal id of the pictures is then another image."""
+    examine(run, COCOS, pictures=SCENES.replace("train=60", "train=61"))
+    assert not (run.path / "evaluation" / "pictures.parquet").exists()
+
+
 def test_features_and_texts_have_no_pictures() -> None:
     texts = build("datasets", "passages:train=20,val=20,test=20").split("train")
     assert thumbnails(texts, texts.image_ids) == {}
