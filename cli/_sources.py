@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _OPTIONS = ("sources", "overlay", "checkpoints")  # whose values are paths of sources
-OF_TRAIN, OF_TEST = Request(device="auto"), Request(split="test", device="auto")
+OF_TRAIN, OF_TEST = Request(device="auto"), Request(usual_split="test", device="auto")
 """How commands open sources, unless options say otherwise."""
 
 

@@ -18,10 +18,10 @@ from lossscope.io.files import fingerprint_of
 from lossscope.io.reading import naming
 from lossscope.io.trusted_code import require_trusted
 from lossscope.io.versions import versions
-from lossscope.registry import build
 from lossscope.spec import Spec
 
 from .checkpoints.checkpoint import Checkpoint
+from .checkpoints.data_of_model import data_of_model
 from .checkpoints.embedding_cache import cache_folder, read_cache, write_cache
 from .checkpoints.encode_rows import ItemEncoder
 from .checkpoints.input_keys import input_keys
@@ -98,6 +98,7 @@ def embed_checkpoint(
         objective=objective,
         seed=checkpoint.training.get("seed"),
         split=split.name,
+        used=split.used,
         notices=(
             *notices,
             *reading_notices,
@@ -166,13 +167,8 @@ def _split(checkpoint: Checkpoint, request: Request, path: Path) -> tuple[Split,
     if not (request.data or checkpoint.data):
         raise InputError(f"--data is needed: {path} names no training data, e.g. --data precomp:root=DIR")
     with contextlib.nullcontext() if request.data else naming(path, "a checkpoint of data that can be read"):
-        data, notices = request.data or checkpoint.data, tuple[str, ...]()
-        if checkpoint.reading:
-            from .checkpoints.reading import complete_data
-
-            data, notices = complete_data(data, checkpoint.reading)
-        split: Split = build("datasets", data).split(request.split)
-    return split, notices
+        dataset, name, notices = data_of_model(checkpoint, request)
+        return dataset.split(name), notices
 
 
 def _notices(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[str, ...]:

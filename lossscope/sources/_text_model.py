@@ -59,6 +59,7 @@ class TextModel:
             fingerprint=fingerprint_of(*self.files, split.fingerprint),
             objective=self.objective,
             split=split.name,
+            used=split.used,
             notices=(*first_notes, *second_notes, *notices, *split.notices),
             read_input_keys=partial(input_keys, split),
             read_texts=split.texts_by_id,
@@ -92,6 +93,7 @@ class TextModel:
             fingerprint=fingerprint_of(*self.files, split.fingerprint),
             objective=self.objective,
             split=split.name,
+            used=split.used,
             notices=(
                 *normalised,
                 *notices,

@@ -64,7 +64,8 @@ class SentenceTransformersFolder:
             embedded: SplitEmbeddings = load("sources", "original")(first_module).read(request)
             return replace(embedded, name=show_path(self.path))
         require_cosine(self.path)
-        split: Split = build("datasets", request.data or _DATA).split(request.split)
+        data = build("datasets", request.data or _DATA)
+        split: Split = data.split(request.split_of(data))
         notices = []
         if request.data is None:
             notices.append(f"{self.path} names no data: using the built-in {_DATA}; --data names others")

@@ -65,7 +65,7 @@ class TextEncoderFolder:
         notice = f"texts are pooled by {options['pooling']}: {self.path} does not say how its model was trained"
         notices = () if any(given.startswith("pooling=") for given in request.encoder) else (notice,)
         model = TextModel(self.path, encode, [*map(fingerprint, content), *stated], _OBJECTIVE)
-        return model.split(data.split(request.split), notices)
+        return model.split(data.split(request.split_of(data)), notices)
 
     def _encode(
         self, texts: Sequence[str], side: str, network: TextNetwork, request: Request, pooling: str, length: int
