@@ -79,6 +79,8 @@ def fingerprint_of(*parts: bytes | str) -> str:
 
 
 _PYTHON_2_OPCODES = r"Unsupported operand (73|76|83|84)\b"  # torch's words for INT, LONG, STRING and BINSTRING
+_PROTOCOL_4_OPCODES = r"Unsupported operand (14[0-9]|15[0-2])\b"  # those that protocols 4 and 5 brought
+_MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")  # at the start of a torch file that is no zip
 
 
 def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
@@ -109,6 +111,11 @@ def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
         if re.search(_PYTHON_2_OPCODES, str(error)):
             what = "it has texts or numbers as Python 2 wrote them; convert it with --old-pickle"
             raise InputError(f"{path} must hold plain data of Python 3; {what}") from error
+        if re.search(_PROTOCOL_4_OPCODES, str(error)) and _is_torch_file(path):
+            what = "torch reads no pickles of protocol 4 or 5 safely, but lossscope does"
+            raise InputError(
+                f"{path} must hold a pickle of protocol 2; {what}: lossscope convert {path} OUT.pt --old-pickle"
+            ) from error
         match = re.search(r"GLOBAL ([\w.]+)", str(error))
         what = f"it holds {match[1]} objects" if match else "it is damaged, or holds objects of other kinds"
         raise InputError(
@@ -122,6 +129,13 @@ def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
         if lacks_memory(error):
             raise InputError(explain_failure(path, "a whole torch file", error, "")) from error
         raise InputError(f"{path} must be a whole torch file; it is cut off or damaged. Copy it again") from error
+
+
+def _is_torch_file(path: Path) -> bool:
+    """Return whether a file is one of torch's containers, a zip or its older form, and not a pickle of something."""
+    with open(path, "rb") as file:
+        head = file.read(64)
+    return head[:2] == b"PK" or _MAGIC in head
 
 
 def require_torch_file(path: Path | str) -> Path:

@@ -22,5 +22,6 @@ def data_of_model(checkpoint: Checkpoint, request: Request) -> tuple[Dataset, st
     """
     spec, notices = complete_data(request.data or checkpoint.data, checkpoint.reading)
     dataset: Dataset = build("datasets", spec)
-    is_trained_on = bool(checkpoint.training) and (request.data is None or spec_of(dataset) == checkpoint.data)
+    is_trained = bool(checkpoint.training) and not checkpoint.is_released
+    is_trained_on = is_trained and (request.data is None or spec_of(dataset) == checkpoint.data)
     return dataset, request.named_split if is_trained_on else request.split_of(dataset), notices
