@@ -331,8 +331,8 @@ def test_what_is_of_the_wrapper_stays_its_own() -> None:
 
 
 def test_what_cannot_be_watched_is_refused_when_it_is_wrapped() -> None:
-    with pytest.raises(SpecError, match="takes one argument, z"):
-        LossScope().wrap(lambda z: z.sum())
+    with pytest.raises(SpecError, match="may be S or S / temperature"):
+        LossScope().wrap(lambda logits: logits.sum())
     with pytest.raises(InputError, match="LossScope must be given an objective to watch S or embeddings"):
         LossScope().watch(torch.eye(4))
 
