@@ -230,22 +230,23 @@ def test_the_wrapper_is_the_loss_in_all_else() -> None:
 
 
 def test_what_is_written_to_the_wrapper_is_written_to_the_loss() -> None:
-    written = LossScope().wrap(losses.NTXentLoss(temperature=0.5))
-    direct, anew = LossScope().wrap(losses.NTXentLoss(temperature=0.5)), LossScope().wrap(losses.NTXentLoss(0.05))
+    inner = losses.NTXentLoss(temperature=0.5)
+    written, direct = LossScope().wrap(inner), LossScope().wrap(losses.NTXentLoss(temperature=0.5))
+    anew = LossScope().wrap(losses.NTXentLoss(0.05))
     for watched in (written, direct):
         watched(embeddings(), LABELS)
     written.temperature = 0.05  # a schedule does this
-    direct.loss.temperature = 0.05
+    direct.lossscope_watch.loss.temperature = 0.05
     for watched in (written, direct, anew):
         watched(embeddings(), LABELS)
-    assert written.loss.temperature == 0.05
-    expected = anew.scope.history[-1]
+    assert inner.temperature == 0.05
+    expected = anew.lossscope_watch.scope.history[-1]
     for watched in (written, direct):  # both measured the saturated weight again
-        numbers = watched.scope.history[-1]
+        numbers = watched.lossscope_watch.scope.history[-1]
         assert {name: numbers[name] for name in expected if name != "step"} == pytest.approx(
             {name: value for name, value in expected.items() if name != "step"}, rel=1e-6
         )
-    assert written.scope.history[0]["loss"] != pytest.approx(expected["loss"], rel=0.1)
+    assert written.lossscope_watch.scope.history[0]["loss"] != pytest.approx(expected["loss"], rel=0.1)
 
 
 def test_a_memory_of_batches_takes_a_wrapped_loss() -> None:
@@ -268,8 +269,8 @@ def test_a_wrapped_loss_is_copied_and_pickled() -> None:
         other.temperature = 0.1
         other(embeddings(), LABELS)
         assert watched.temperature == 0.5
-        assert len(other.scope.history) == 1
-    assert not watched.scope.history
+        assert len(other.lossscope_watch.scope.history) == 1
+    assert not watched.lossscope_watch.scope.history
 
 
 def test_counted_weights_are_shares_of_the_saturated_weight_where_there_is_one() -> None:
