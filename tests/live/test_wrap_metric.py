@@ -14,8 +14,10 @@ from torch import Tensor, nn
 
 from lossscope.core.similarity import Mask, normalise
 from lossscope.errors import InputError, UnsupportedLoss
+from lossscope.live import metric_losses
 from lossscope.live.monitor import LossScope
 from lossscope.live.observed import Observed
+from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.registry import build
 
 pml = pytest.importorskip("pytorch_metric_learning")
@@ -247,6 +249,41 @@ def test_what_is_written_to_the_wrapper_is_written_to_the_loss() -> None:
             {name: value for name, value in expected.items() if name != "step"}, rel=1e-6
         )
     assert written.lossscope_watch.scope.history[0]["loss"] != pytest.approx(expected["loss"], rel=0.1)
+
+
+def test_equal_losses_of_the_library_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+
+    def count(loss: Any) -> Any:
+        measured.append(type(loss).__name__)
+        return as_objective(loss)
+
+    class Mine(losses.NTXentLoss):  # type: ignore[misc]
+        """A loss with code that its user may change."""
+
+    monkeypatch.setattr(metric_losses, "as_objective", count)
+    rows = []
+    for make in (losses.NTXentLoss, losses.NTXentLoss, lambda tau: losses.NTXentLoss(tau / 2), Mine, Mine):
+        scope = LossScope()
+        scope.wrap(make(0.123))(embeddings(), LABELS)
+        rows.append(dict(scope.history[-1]))
+    assert measured == ["NTXentLoss", "NTXentLoss", "Mine", "Mine"]
+    assert rows[0] == rows[1] == rows[3] == rows[4] != rows[2]
+
+
+def test_a_watched_step_gives_autograd_no_gradients_of_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With grad_outputs torch imports sympy, which made the first call of a process cost a third of a second."""
+    given: list[Any] = []
+    grad = torch.autograd.grad
+
+    def recorded(outputs: Any, inputs: Any, grad_outputs: Any = None, **options: Any) -> Any:
+        given.append(grad_outputs)
+        return grad(outputs, inputs, grad_outputs, **options)
+
+    monkeypatch.setattr(torch.autograd, "grad", recorded)
+    LossScope().wrap(losses.NTXentLoss())(embeddings(), LABELS)
+    assert given
+    assert given.count(None) == len(given)
 
 
 def test_a_memory_of_batches_takes_a_wrapped_loss() -> None:
