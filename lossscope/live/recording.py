@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lossscope.errors import UnsupportedLoss
+
 OnCall = Callable[[tuple[Any, ...], Mapping[str, Any], Any], None]  # (args, kwargs, result)
 
 
@@ -112,7 +114,13 @@ def gradients_in_graph(
     needed = [x for x in inputs if x.requires_grad]
     by_input: dict[int, Tensor | None] = {}
     if needed and outputs and outputs[0].requires_grad:
-        gradients = torch.autograd.grad(outputs, needed, retain_graph=True, allow_unused=True)
+        try:
+            gradients = torch.autograd.grad(outputs, needed, retain_graph=True, allow_unused=True)
+        except RuntimeError as error:
+            raise UnsupportedLoss(
+                f"a watched loss must have a graph that autograd can run; its own backward would fail as well: "
+                f"{str(error).splitlines()[0]}"
+            ) from error
         by_input = {id(x): gradient for x, gradient in zip(needed, gradients, strict=True)}
     chosen = [by_input.get(id(x)) for x in inputs]
     return [torch.zeros_like(x) if g is None else g.detach() for x, g in zip(inputs, chosen, strict=True)]

@@ -13,12 +13,12 @@ from lossscope.core.types import CONVENTIONS, Convention
 from lossscope.errors import InputError
 
 from ._formulas import positive_of
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.hinge import HingeRule
 
 
 @dataclass(frozen=True)
-class Triplet(Loss):
+class Triplet(LossObjective):
     """l_q = Σ_n max(0, margin − s₊ + s_n).
 
     Every negative inside the margin has weight 1; one exactly at the margin has none.

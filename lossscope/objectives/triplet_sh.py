@@ -13,12 +13,12 @@ from lossscope.core.types import CONVENTIONS
 from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.hardest import HardestNegativeRule
 
 
 @dataclass(frozen=True)
-class TripletSH(Loss):
+class TripletSH(LossObjective):
     """l_q = max(0, margin − s₊ + max_n s_n).
 
     If several negatives are the hardest, the first one has the weight (E11).

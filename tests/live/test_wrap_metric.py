@@ -344,6 +344,15 @@ def test_losses_of_proxies_and_of_other_than_distances_are_refused(make: Callabl
         LossScope().wrap(make())(embeddings().float(), LABELS)
 
 
+def test_a_loss_that_writes_into_its_distances_is_refused_as_its_backward_would_fail() -> None:
+    loss, x = losses.DynamicSoftMarginLoss(), embeddings().float()
+    arguments = {"embeddings": x[:6], "labels": None, "ref_emb": x[6:12]}
+    with pytest.raises(UnsupportedLoss, match="its own backward would fail as well: one of the variables needed for"):
+        LossScope().wrap(loss)(**arguments)
+    with pytest.raises(RuntimeError, match="one of the variables needed for"):
+        loss(**arguments).backward()
+
+
 def test_several_losses_at_once_are_refused_and_what_to_write_is_said() -> None:
     with pytest.raises(InputError, match=r"LossScope\('supcon:tau=T'\)\.watch\(embeddings="):
         LossScope().wrap(losses.MultipleLosses([losses.NTXentLoss()]))
