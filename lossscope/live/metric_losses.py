@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lossscope.core.sides import ITEM, Sides
 from lossscope.core.similarity import Mask, cosine, normalise
+from lossscope.engine.batch_masks import mined_mask
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.errors import InputError, SpecError, UnsupportedLoss
 from lossscope.objectives.base import Objective
@@ -52,7 +53,7 @@ class MetricCall:
         """Return the mask of labels, in which all but the item itself count, or of the pairs of the miner."""
         n, m = len(self.embeddings), len(self.references)
         if self.indices_tuple is not None:
-            return _mask_of_pairs(self.indices_tuple, n, m, device)
+            return mined_mask(self.indices_tuple, n, m, device)
         if self.labels is None:
             raise InputError("a watched loss must get labels or an indices_tuple; got neither")
         others = self.labels if self.ref_labels is None else self.ref_labels
@@ -231,16 +232,6 @@ def _measure_now(loss: Any) -> tuple[bool, float | None]:
             return averages, saturated_weight(objective)
         except (InputError, SpecError, UnsupportedLoss):
             return averages, None
-
-
-def _mask_of_pairs(indices: Sequence[Tensor], n: int, m: int, device: torch.device) -> Mask:
-    """Return the mask of (anchor, positive, anchor, negative) pairs, or of (anchor, positive, negative) triplets."""
-    a1, p, *rest = [index.to(device) for index in indices]
-    a2, negative = (a1, rest[0]) if len(rest) == 1 else rest
-    match, valid = (torch.zeros(n, m, dtype=torch.bool, device=device) for _ in range(2))
-    match[a1, p] = True
-    valid[a2, negative] = True
-    return Mask(match, valid | match)
 
 
 def _similarity_of(distance: Any, d: Tensor) -> tuple[Tensor, Tensor]:

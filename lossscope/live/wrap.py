@@ -17,11 +17,14 @@ from lossscope.objectives.base import Objective
 from .called_losses import CalledLoss
 from .clip_losses import ClipLoss, is_clip_loss
 from .metric_losses import MetricLoss, innermost
+from .objective_losses import ObjectiveLoss, is_objective_loss
 from .observed import Scope
 from .sentence_losses.base import class_names
 from .sentence_losses.record import SentenceLoss
 
-Recorder = SentenceLoss | MetricLoss | ClipLoss | CalledLoss  # sees the inputs of a loss during its call
+Recorder = (
+    ObjectiveLoss | SentenceLoss | MetricLoss | ClipLoss | CalledLoss
+)  # sees the inputs of a loss during its call
 
 
 class Watch(NamedTuple):
@@ -146,6 +149,8 @@ def _class_of(key: Hashable) -> type[Watched]:
 
 def _recorder_of(loss: Any, objective: Objective | None, sides: Sides | None) -> Recorder:
     is_objective = objective is None
+    if is_objective_loss(loss):
+        return ObjectiveLoss(loss, sides)
     if class_names(loss):
         return SentenceLoss(loss, is_objective, sides)
     if (metric := innermost(loss)) is not None:
