@@ -119,14 +119,15 @@ def _of_one_set(
     if indices is not None:
         found = mined_mask(indices, n, m, S.device)
     else:
-        found = _mask_of_labels(_labels(labels, n, "labels"), ref_labels, is_one_set, m)
+        given = _labels(labels, n, "labels").to(S.device)
+        others = given if ref_labels is None and n == m else _labels(ref_labels, m, "ref_labels").to(S.device)
+        found = _mask_of_labels(given, others, is_one_set)
     sides = ITEM if is_one_set else Sides("anchor", "reference")
     return LossBatch(S, found, n, unit, sides, is_mutual=is_one_set and indices is None)
 
 
-def _mask_of_labels(labels: Tensor, ref_labels: Tensor | None, is_one_set: bool, m: int) -> Mask:
-    others = labels if ref_labels is None and len(labels) == m else _labels(ref_labels, m, "ref_labels")
-    match = labels[:, None] == others.to(labels.device)[None, :]
+def _mask_of_labels(labels: Tensor, others: Tensor, is_one_set: bool) -> Mask:
+    match = labels[:, None] == others[None, :]
     valid = torch.ones_like(match)
     if is_one_set:
         valid.fill_diagonal_(False)
@@ -134,9 +135,9 @@ def _mask_of_labels(labels: Tensor, ref_labels: Tensor | None, is_one_set: bool,
 
 
 def _labels(labels: Any, items: int, name: str) -> Tensor:
-    if not isinstance(labels, Tensor) or labels.shape != (items,):
-        got = tuple(labels.shape) if isinstance(labels, Tensor) else type(labels).__name__
-        raise InputError(f"{name} must be a tensor of one per item, ({items},); got {got}")
+    if not isinstance(labels, Tensor) or labels.shape != (items,) or labels.is_floating_point():
+        got = f"{tuple(labels.shape)} of {labels.dtype}" if isinstance(labels, Tensor) else type(labels).__name__
+        raise InputError(f"{name} must be a tensor of a whole number per item, ({items},); got {got}")
     return labels
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from lossscope.errors import InputError
-
-if TYPE_CHECKING:
-    from .loss_module import Loss
 
 
 class SentenceLoss(nn.Module):
@@ -21,10 +18,10 @@ class SentenceLoss(nn.Module):
 
     Args:
         model: a SentenceTransformer.
-        loss: of the embeddings.
+        loss: `lossscope.Loss`, of the embeddings.
     """
 
-    def __init__(self, model: nn.Module, loss: Loss) -> None:
+    def __init__(self, model: nn.Module, loss: nn.Module) -> None:
         super().__init__()
         self.model, self.loss = model, loss
 

@@ -190,7 +190,8 @@ def test_it_is_copied_and_pickled() -> None:
     ((vectors(0), vectors(1)[:, :3]), {}, r"embeddings must be \(n, d\) and \(m, d\) with one d"),
     ((vectors(0), vectors(1, B + 1)), {}, r"documents must be b \(1 \+ k\) rows.*got 7 of 6 queries"),
     ((vectors(0)[0],), {}, r"S or embeddings must be a matrix; got \(5,\)"),
-    ((vectors(0), LABELS[:3]), {}, r"labels must be a tensor of one per item, \(6,\); got \(3,\)"),
+    ((vectors(0), LABELS[:3]), {}, r"labels must be a tensor of a whole number per item, \(6,\); got \(3,\)"),
+    ((vectors(0), LABELS / 2), {}, r"a whole number per item, \(6,\); got \(6,\) of torch.float32"),
     ((vectors(0, 1), LABELS[:1]), {}, "a batch must have 2 items or more"),
     ((vectors(0), vectors(1, B).long()), {}, "documents must be floating point"),
     ((vectors(0), [1, 2]), {}, "the second argument must be documents or labels, a tensor; got list"),
@@ -198,7 +199,7 @@ def test_it_is_copied_and_pickled() -> None:
     ((vectors(0), vectors(1)), {"mask": torch.eye(B)}, "mask must be bool .* of torch.float32"),
     ((vectors(0), LABELS), {"mask": torch.eye(B).bool()}, "labels and indices_tuple say which items match, and so"),
     ((vectors(0) * math.nan, vectors(1)), {}, "valid similarities must be finite; got nan at row 0, column 0"),
-    ((vectors(0), LABELS, None, vectors(1, 9)), {}, r"ref_labels must be a tensor of one per item, \(9,\)"),
+    ((vectors(0), LABELS, None, vectors(1, 9)), {}, r"ref_labels must be a tensor of a whole number per item, \(9,\)"),
 ])  # fmt: skip
 def test_bad_arguments_are_refused_in_words(arguments: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
