@@ -356,7 +356,9 @@ def test_a_loss_that_writes_into_its_distances_is_refused_as_its_backward_would_
 def test_an_indices_tuple_that_is_no_miners_is_refused() -> None:
     """ManifoldLoss takes its clusters by this name."""
     with pytest.raises(InputError, match=r"indices_tuple must be the \(a, p, a, n\) pairs .*; got Tensor of another"):
-        LossScope("supcon").wrap(losses.ManifoldLoss(WIDTH, 4))(embeddings().float(), indices_tuple=torch.zeros(N))
+        LossScope("supcon").wrap(losses.ManifoldLoss(WIDTH, 4))(
+            embeddings().float(), indices_tuple=torch.zeros(N, dtype=torch.long)
+        )
 
 
 def test_several_losses_at_once_are_refused_and_what_to_write_is_said() -> None:
