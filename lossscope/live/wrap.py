@@ -50,6 +50,9 @@ class Watched:
     __slots__ = ()
     lossscope_watch: Watch  # a slot of the built class, so it is no attribute of the loss
 
+    def __init_subclass__(cls) -> None:
+        """Leave out that of the loss, which may register its subclasses or need arguments."""
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the loss, and record the statistics of a watched training step."""
         loss, scope, recorder = self.lossscope_watch

@@ -398,6 +398,18 @@ def test_replicas_of_a_wrapped_loss_are_refused() -> None:
         LossScope().wrap(Projected())._replicate_for_data_parallel()
 
 
+def test_a_class_that_counts_its_subclasses_sees_none() -> None:
+    seen: list[type] = []
+
+    class Registered(Projected):
+        def __init_subclass__(cls, *, name: str) -> None:
+            seen.append(cls)
+
+    watched = LossScope().wrap(Registered())
+    assert isinstance(watched, Registered)
+    assert not seen
+
+
 class Scaled:
     """A loss that is no module, with a temperature."""
 

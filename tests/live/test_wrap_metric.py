@@ -366,6 +366,14 @@ def test_several_losses_at_once_are_refused_and_what_to_write_is_said() -> None:
         LossScope().wrap(losses.MultipleLosses([losses.NTXentLoss()]))
 
 
+def test_each_of_several_losses_can_be_wrapped() -> None:
+    scopes = [LossScope(), LossScope()]
+    each = [losses.NTXentLoss(0.1), losses.TripletMarginLoss()]
+    several = losses.MultipleLosses([scope.wrap(loss) for scope, loss in zip(scopes, each, strict=True)])
+    assert torch.equal(several(embeddings(), LABELS), losses.MultipleLosses(each)(embeddings(), LABELS))
+    assert [len(scope.history) for scope in scopes] == [1, 1]
+
+
 def test_a_batch_without_pairs_is_watched() -> None:
     _, _, row = observe(losses.NTXentLoss(), embeddings(), torch.zeros(N, dtype=torch.long))
     assert row["finite"] == 1 and row["all/skipped"] == N
