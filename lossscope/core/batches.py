@@ -16,12 +16,12 @@ from .relations import Relations, as_relations, equal_places
 from .shuffles import random_words, shuffle_rows
 from .sides import plural
 from .similarity import Mask
-from .types import MINED_NEGATIVES, Direction, MinedNegatives, Rows, SameImage, SamplingMode
+from .types import DIRECTIONS, MINED_NEGATIVES, Direction, MinedNegatives, Rows, SameImage, SamplingMode
 
 Entries = tuple[Rows, Rows]  # rows and columns of entries of a matrix
 
 _ONE_SET_MODES = ("classes", "views")
-_GROUPED_MODES = ("images", "groups")
+_GROUPED_MODES = ("images", "groups", "proxies")
 _NO_ENTRIES: Entries = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
@@ -45,8 +45,13 @@ class Batch:
 
     @property
     def is_one_set(self) -> bool:
-        """Whether both sides are the same items, with a single direction."""
+        """Whether both sides are the same items."""
         return self.mode in _ONE_SET_MODES
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Directions that have queries: one of one set, and of items against class vectors."""
+        return DIRECTIONS[:1] if self.is_one_set or self.mode == "proxies" else DIRECTIONS
 
     def entries(
         self,
@@ -136,6 +141,7 @@ class Sampling:
     there are any. `single` has each image once an epoch, with one of its captions drawn anew, as the loaders of video
     models do. `images` has an image with all its captions; `groups` is its name for any two sides. `classes` has P
     classes of one labelled set with `per_class` items each. `views` has pairs, both of whose items are queries.
+    `proxies` has items, each against the whole second side, as losses with class vectors compare them.
     """
 
     mode: SamplingMode = "pairs"
@@ -199,8 +205,9 @@ class Sampling:
             if start < self.count(relations):
                 ordered = pairs[np.argsort(relations.positives[pairs, 0], kind="stable")]
                 first, second = np.unique(relations.positives[ordered, 0]), relations.positives[ordered, 1]
-                second = second if relations.has_owners else _unique(second)
-                yield self._with_mined(relations, first.astype(np.int64), second, self.mode)
+                yield self._with_mined(
+                    relations, first.astype(np.int64), self._candidates(relations, second), self.mode
+                )
             return
         groups = _group_by_first(pairs, relations.positives) if self.mode in _GROUPED_MODES else None
         for index in range(start, self.count(relations)):
@@ -210,8 +217,13 @@ class Sampling:
             else:
                 first, members = groups
                 second = relations.positives[np.concatenate([members[i] for i in part]), 1]
-                second = second if relations.has_owners else _unique(second)
-                yield self._with_mined(relations, first[part], second, self.mode)
+                yield self._with_mined(relations, first[part], self._candidates(relations, second), self.mode)
+
+    def _candidates(self, relations: Relations, positives: Rows) -> Rows:
+        """Return the second side of a batch: each positive of its queries once, or in mode `proxies` the whole side."""
+        if self.mode == "proxies":
+            return np.arange(relations.second, dtype=np.int64)
+        return positives if relations.has_owners else _unique(positives)
 
     def _batch_of_pairs(self, relations: Relations, pairs: Rows) -> Batch:
         first, second = (relations.positives[pairs, side] for side in (0, 1))
@@ -242,6 +254,9 @@ class Sampling:
         k = None if relations.negatives is None else relations.negatives.shape[1]
         if self.mined is not None and k is not None and self.mined > k:
             raise InputError(f"--mined must be at most the {k} mined negatives of a query; got {self.mined}")
+        if self.mode == "proxies" and relations.negatives is not None and self.negatives != "none":
+            second = plural(str(relations.sides.second))
+            raise InputError(f"--sampling proxies has all {second} as candidates, mined or not: add --negatives none")
         if relations.one_set == (self.mode == "classes"):
             return relations
         name = plural(relations.sides.first)

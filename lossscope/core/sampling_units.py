@@ -45,7 +45,8 @@ class SamplingUnits:
         graph = sparse.coo_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(n + m, n + m))
         number, labels = csgraph.connected_components(graph, directed=False)
         labels = labels.astype(np.int64)
-        return cls(labels[:n], labels[n:], int(number), relations.sides.first)
+        name = "class" if relations.sides.has_proxies else relations.sides.first
+        return cls(labels[:n], labels[n:], int(number), name)
 
     @cached_property
     def joined(self) -> Rows:

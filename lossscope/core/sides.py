@@ -9,6 +9,7 @@ from lossscope.errors import InputError
 from .types import CountedDirection
 
 ONE_SET = "all"  # the direction of a set whose items are queries and candidates of each other
+PROXY = "proxy"  # name of a side of class vectors
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class Sides:
     def is_one_set(self) -> bool:
         """Whether both sides are one set of items."""
         return self.second is None
+
+    @property
+    def has_proxies(self) -> bool:
+        """Whether the second side are class vectors: each is a candidate of every item, and none is a query."""
+        return self.second == PROXY
 
     @property
     def is_image_text(self) -> bool:
@@ -105,6 +111,7 @@ class Sides:
 IMAGE_TEXT = Sides()
 QUERY_DOCUMENT = Sides("query", "document")
 ITEM = Sides("item", None)
+ITEM_PROXY = Sides("item", PROXY)
 
 
 def sides_entry(sides: Sides) -> dict[str, str]:

@@ -26,7 +26,7 @@ Convention = Literal["corrected", "released", "text"]  # ways of counting
 # what weights are counted in: the scale of each objective's paper, shares of its saturated weight, or dL/ds itself
 WeightUnit = Literal["paper", "relative", "cosine"]
 # how a split is cut into batches, see batches.Sampling
-SamplingMode = Literal["pairs", "images", "single", "groups", "classes", "views"]
+SamplingMode = Literal["pairs", "images", "single", "groups", "classes", "views", "proxies"]
 TrainingMode = Literal["pairs", "images", "single", "groups"]  # those of them that training takes
 SameImage = Literal["keep", "mask"]  # another positive of the same item is a negative, or not valid
 MinedNegatives = Literal["batch", "own", "none"]  # of all queries, of the query alone, or left out
@@ -39,6 +39,6 @@ HIDDEN_FROM = 0.1  # probability to match from which a pair of an audit is left 
 DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")
 CONVENTIONS: tuple[Convention, ...] = ("corrected", "released", "text")
 WEIGHT_UNITS: tuple[WeightUnit, ...] = ("paper", "relative", "cosine")
-SAMPLING_MODES: tuple[SamplingMode, ...] = ("pairs", "images", "single", "groups", "classes", "views")
+SAMPLING_MODES: tuple[SamplingMode, ...] = ("pairs", "images", "single", "groups", "classes", "views", "proxies")
 MINED_NEGATIVES: tuple[MinedNegatives, ...] = ("batch", "own", "none")
 REDUCTIONS: tuple[Reduction, ...] = ("sum", "mean", "pairs", "cells")

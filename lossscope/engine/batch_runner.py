@@ -261,7 +261,7 @@ class BatchRunner:
         from .large_batches import LargeBatchRunner, batch_shapes
 
         runner = LargeBatchRunner(self.probe_plan, self.plan.options.same_image, self.processes)
-        for shape in list(batch_shapes(batch))[: 1 if batch.is_one_set else 2]:
+        for shape in list(batch_shapes(batch))[: len(batch.directions)]:
             for rows, batch_rows in runner.sampled_rows(
                 self.embedded, batch, shape.direction, np.arange(shape.queries)
             ):

@@ -46,7 +46,7 @@ class LargeBatchRunner:
         matrix = TiledMatrix(embedded.joined if batch.mode == "views" else embedded, batch.images, batch.captions)
         mask = SparseMask.of(batch, embedded.relations, self.same_image)
         shapes = batch_shapes(batch)
-        directions = [shapes.i2t] if batch.is_one_set else list(shapes)
+        directions = list(shapes)[: len(batch.directions)]
         by_tiles, _ = self.plan.split()
         folded = self._run_tiles(by_tiles, matrix, mask, directions) if by_tiles.pairs else {}
         for transposed, shape in enumerate(directions):

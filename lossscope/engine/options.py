@@ -12,7 +12,7 @@ from lossscope.core.types import LEVEL, MinedNegatives, SameImage, SamplingMode
 from lossscope.errors import InputError, OptionError
 
 SAMPLE, INTERVALS = "Samples of huge sets", "Intervals"
-_SWEPT = ("pairs", "images", "groups", "classes", "views")  # modes that --sampling offers
+_SWEPT = ("pairs", "images", "groups", "classes", "views", "proxies")  # modes that --sampling offers
 
 
 def read_batch_size(text: str) -> int | None:
@@ -69,7 +69,7 @@ class SweepOptions:
         Choice(
             BATCHES,
             "Content of a batch: pairs; images or groups with all their positives; P classes x K items; "
-            "both views of pairs, each a query.",
+            "both views of pairs, each a query; items against all proxies.",
             shown="what objectives need",
             words=_SWEPT,
         ),

@@ -172,8 +172,10 @@ class SweepPlan:
         options, mode = self.options, batching.sampling.mode
         in_groups = mode == "classes" and options.batch_size is not None
         label = f"{mode} of {batching.sampling.per_class}" if in_groups else mode
+        if mode == "proxies" and self.relations is not None:
+            label = f"proxies, {plural(self.relations.sides.first)} x all {self.relations.second}"
         has_mined = self.relations is not None and self.relations.negatives is not None
-        if has_mined and mode not in ("views", "classes"):
+        if has_mined and mode not in ("views", "classes", "proxies"):
             label += f", {_MINED_WORDS[options.negatives]} negatives"
             label += "" if options.mined is None else f", {options.mined} mined"
         label += f", terms {'+'.join(options.terms)}" if options.terms else ""
@@ -271,6 +273,8 @@ class SweepPlan:
         """Return how to make batches if no option says it."""
         if self.relations is not None and self.relations.one_set:
             return "classes"
+        if self.relations is not None and self.relations.sides.has_proxies:
+            return "proxies"
         if objective.traits.positives == "one":
             return "pairs"
         return "images" if self.relations is None or self.relations.sides.is_image_text else "groups"
@@ -288,7 +292,7 @@ class SweepPlan:
             return 1
         from_sums = all(objective.counting_rule is not None for objective in self.objectives)
         cheap = (
-            batching.sampling.mode not in ("images", "groups")
+            batching.sampling.mode not in ("images", "groups", "proxies")
             and not self.needs_matrix
             and from_sums
             and all(probe.cheap for probe in self.probes)

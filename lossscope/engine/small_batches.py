@@ -82,7 +82,7 @@ def rows_of_stack(
     directions = zip(both, masks, (sides, sides[::-1]), backward, strict=True)
     return tuple(
         with_items(embedded, replace(_rows(S, mask, queries, candidates), gradients=of_layers, buffers=buffers), keys)
-        for S, mask, (queries, candidates), of_layers in islice(directions, 1 if stack[0].is_one_set else 2)
+        for S, mask, (queries, candidates), of_layers in islice(directions, len(stack[0].directions))
     )
 
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from lossscope.core.relations import NONE, Relations
-from lossscope.core.sides import IMAGE_TEXT, ITEM, QUERY_DOCUMENT, Sides, plural
+from lossscope.core.sides import IMAGE_TEXT, ITEM, ITEM_PROXY, PROXY, QUERY_DOCUMENT, Sides, plural
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
 
 from ._dump_arrays import numpy_of
 
 ONE_SET_KEY = "embeddings"
+PROXIES_KEY = plural(PROXY)
 _DEFAULT_KEYS = ("queries", "documents")
 
 
@@ -30,7 +31,9 @@ class SideKeys:
 
 
 def keys_of_sides(sides: Sides, present: Iterable[str]) -> SideKeys:
-    """Return the arrays of each side: its name, its plural, or `queries` and `documents`; of one set `embeddings`.
+    """Return the arrays of each side: its name, its plural, or `queries` and `documents`.
+
+    The usual array of one set, and of items beside `proxies`, is `embeddings`.
 
     Args:
         sides: as declared.
@@ -38,13 +41,13 @@ def keys_of_sides(sides: Sides, present: Iterable[str]) -> SideKeys:
     """
     there = set(present)
     names = (sides.first,) if sides.second is None else (sides.first, sides.second)
-    usual = (ONE_SET_KEY,) if sides.second is None else _DEFAULT_KEYS
+    usual = (ONE_SET_KEY, PROXIES_KEY)[: len(names)] if sides.second is None or sides.has_proxies else _DEFAULT_KEYS
     keys = []
     for name, default in zip(names, usual, strict=True):
         word = name.replace(" ", "_")
         several = plural(word) if word[-1].isalpha() else f"{word}s"
         ways = (name, word, plural(name), several, default)
-        unnamed = default if sides in (QUERY_DOCUMENT, ITEM) else several if word[-1].isalpha() else word
+        unnamed = default if sides in (QUERY_DOCUMENT, ITEM, ITEM_PROXY) else several if word[-1].isalpha() else word
         keys.append(next((way for way in ways if way in there), unnamed))
     return SideKeys(sides, keys[0], None if sides.second is None else keys[1])
 
@@ -67,8 +70,10 @@ def declared_sides(arrays: Mapping[str, Any], typed: str | None, path: Path) -> 
     if "positives" in arrays and {"images", "captions"} <= present and not {"queries", "documents"} & present:
         return IMAGE_TEXT
     if {"queries", "documents"} & present or "positives" in arrays or "query_tokens" in arrays:
-        return QUERY_DOCUMENT
-    return ITEM if "labels" in arrays else None
+        return ITEM_PROXY if PROXIES_KEY in present else QUERY_DOCUMENT
+    if "labels" not in arrays:
+        return None
+    return ITEM_PROXY if PROXIES_KEY in present else ITEM
 
 
 def read_relations(
@@ -77,8 +82,8 @@ def read_relations(
     """Return the relations that a dump states.
 
     Args:
-        arrays: by name: `labels` of one set; `positives` (n, 2), without which row i of both sides are a pair; and
-            `negatives` (q, k), -1 for none.
+        arrays: by name: `labels` of one set, or rows of the proxies; `positives` (n, 2), without which row i of both
+            sides are a pair; and `negatives` (q, k), -1 for none.
         sides: of the dump.
         shape: number of items of both sides.
         path: of the dump, for messages.
@@ -97,6 +102,8 @@ def read_relations(
         if "positives" in arrays or "negatives" in arrays:
             raise InputError(f"{path} must have labels, and neither positives nor negatives, for one set of items")
         return Relations.of_labels(_labels(arrays, shape[0], path), sides.first)
+    if sides.has_proxies and "positives" not in arrays:
+        return Relations(*shape, _classes(arrays, sides, shape, path), sides)
     if "labels" in arrays:
         raise InputError(
             f"{path} must have positives (n, 2) for {sides.text}; it has labels, which are of one set. Name its array "
@@ -116,6 +123,20 @@ def _labels(arrays: Mapping[str, Any], items: int, path: Path) -> Rows:
             f"{labels.dtype}"
         )
     return np.unique(labels, return_inverse=True)[1].astype(np.int64).reshape(-1)
+
+
+def _classes(arrays: Mapping[str, Any], sides: Sides, shape: tuple[int, int], path: Path) -> Rows:
+    """Return the pairs (n, 2) of each item and the proxy of its class, whose row is the label."""
+    items, classes = shape
+    labels = numpy_of(arrays["labels"]) if "labels" in arrays else None
+    if labels is None or labels.shape != (items,) or labels.dtype.kind not in "iu":
+        got = "none" if labels is None else f"{labels.shape} of {labels.dtype}"
+        raise InputError(
+            f"labels of {path} must be {items} rows of {plural(str(sides.second))}, the class of each of the "
+            f"{plural(sides.first)}; got {got}. To leave out the {plural(str(sides.second))}: --sides {sides.first}"
+        )
+    _require_rows(labels, classes, f"labels of {path}, rows of {plural(str(sides.second))},")
+    return np.stack([np.arange(items, dtype=np.int64), labels.astype(np.int64)], 1)
 
 
 def _positives(arrays: Mapping[str, Any], sides: Sides, shape: tuple[int, int], path: Path, notices: list[str]) -> Rows:

@@ -29,7 +29,8 @@ class Dump:
     Any other two sides are `queries` and `documents`, with `positives` (n, 2), rows of both, and perhaps `negatives`
     (q, k), rows of documents, -1 for none. `sides` names them otherwise: ["user", "item"] for arrays `users` and
     `items`. `query_id`, `document_id`, `query_text` and `document_text` are optional. One set is `embeddings` with
-    `labels` (n,). Late interaction: `query_tokens` (T, d) and `query_offsets` (q + 1,), and those of the documents.
+    `labels` (n,); with `proxies` (C, d) beside them, the vector of each class, a label is a row of these. Late
+    interaction: `query_tokens` (T, d) and `query_offsets` (q + 1,), and those of the documents.
 
     A folder has images*.npy and captions*.npy (concatenated in the order of their names), or images.faiss and
     captions.faiss (flat indices; extra [faiss]), and may have metadata.parquet with a row per caption and the

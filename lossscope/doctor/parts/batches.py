@@ -148,7 +148,7 @@ def batch_rows(patient: Patient) -> Iterator[tuple[DenseRows, ...]]:
     per_class = 4 if objective.traits.positives == "many" else 2
     if relations.one_set:
         size = max(size // per_class, 2) * per_class
-    mode = "classes" if relations.one_set else "pairs"
+    mode = "classes" if relations.one_set else "proxies" if relations.sides.has_proxies else "pairs"
     sampling = Sampling(mode, size, 0, min_batch_size=2, per_class=per_class, **options)  # type: ignore[arg-type]
     count = min(max(_MOST, _QUERIES // size), max(_LEAST, _ENTRIES // max(size * size, 1)))
     for batch in islice(sampling.batches(relations), count):

@@ -185,7 +185,7 @@ class SampleRunner:
 
 def _queries(batch: Batch) -> dict[Direction, Rows]:
     """Return the queries of each direction of a batch; one set has one direction."""
-    return {"i2t": batch.images} if batch.is_one_set else {"i2t": batch.images, "t2i": batch.captions}
+    return {direction: batch.images if direction == "i2t" else batch.captions for direction in batch.directions}
 
 
 def _with_sample(batch: Batch, direction: Direction, sample: Rows) -> Batch:
