@@ -38,6 +38,8 @@ class Sides:
         """Names of the embeddings of each side, in dumps and arguments: those of one set are there once."""
         if self.is_one_set:
             return ("embeddings",)
+        if self.has_proxies:
+            return "embeddings", "proxies"
         return ("images", "captions") if self.is_image_text else ("queries", "documents")
 
     @property

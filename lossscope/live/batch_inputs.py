@@ -224,7 +224,7 @@ class BatchInputs:
         elif has_mined:
             positives = None if S is None else S.T[:n], None if T is None else T[:n]
             rows.append(Rows(n, n, pairs_at(n, n, device, 0, "t2i"), *positives, V))
-        elif not self.is_share and (offset is None or n == m):
+        elif not (self.is_share or sides.has_proxies) and (offset is None or n == m):
             is_transposed = True
             of_columns = pairs_at(m, n, device, 0, "t2i") if mask is None else columns_of(mask)
             rows.append(Rows(m, n, of_columns, None if S is None else S.T, T, V))

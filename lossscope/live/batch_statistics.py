@@ -158,7 +158,7 @@ class BatchStatistics:
         Raises:
             InputError: a probe does not support the objective.
         """
-        chosen = directions or (DIRECTIONS[:1] if sides.is_one_set else DIRECTIONS)
+        chosen = directions or (DIRECTIONS[:1] if sides.is_one_set or sides.has_proxies else DIRECTIONS)
         key = (objective, sides, chosen)
         if key not in self._plans:
             if len(self._plans) >= _KEPT:  # a learnt scale makes another objective of every step

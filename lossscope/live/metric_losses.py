@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lossscope.core.sides import ITEM, Sides
+from lossscope.core.sides import ITEM, ITEM_PROXY, Sides
 from lossscope.core.similarity import Mask, cosine, normalise
 from lossscope.engine.batch_masks import mined_mask
 from lossscope.engine.direction_rows import DirectionRows
@@ -19,8 +19,10 @@ from lossscope.errors import InputError, SpecError, UnsupportedLoss
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.units import saturated_weight
 from lossscope.objectives.custom.as_objective import as_objective
+from lossscope.objectives.custom.class_vectors import class_scale, class_similarity
 from lossscope.objectives.custom.wrapped_loss import WrappedLoss
 
+from .class_vectors import ClassCall, class_call
 from .equal_losses import StateKey, state_key
 from .given_weights import WEIGHTS, GivenWeights
 from .observed import Observed, Result
@@ -49,9 +51,14 @@ class MetricCall:
         """(m, d) embeddings of the candidates."""
         return self.embeddings if self.ref_emb is None else self.ref_emb
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of S."""
+        return len(self.embeddings), len(self.references)
+
     def mask(self, device: torch.device) -> Mask:
         """Return the mask of labels, in which all but the item itself count, or of the pairs of the miner."""
-        n, m = len(self.embeddings), len(self.references)
+        n, m = self.shape
         if self.indices_tuple is not None:
             return mined_mask(self.indices_tuple, n, m, device)
         if self.labels is None:
@@ -71,12 +78,13 @@ class MetricLoss:
 
     W belongs to the sum over queries, as in every objective. It is multiplied by the number of triplets if the loss is
     their mean, or by the number of rows if it is any other mean. A miner's `indices_tuple` says which entries are
-    valid, and which of them match.
+    valid, and which of them match. Of a loss with class vectors S is items against all classes.
     """
 
     loss: Any  # computes distances
     is_objective: bool = True  # whether W belongs to the loss itself; else an objective is given
     sides: Sides | None = None
+    _classes: str | None = field(default=None, init=False)  # method that compares items with class vectors
     _averages: bool = field(default=True, init=False)
     _objective: GivenWeights = field(default=GivenWeights(), init=False)
     _has_scale: bool = field(default=False, init=False)  # whether the saturated weight of the loss is the unit
@@ -85,7 +93,10 @@ class MetricLoss:
     _is_checked: bool = field(default=False, init=False)  # whether all of the gradient passes through S
 
     def __post_init__(self) -> None:
-        if self.is_objective:
+        self._classes = class_similarity(self.loss)
+        if self.is_objective and self._classes is not None:
+            self._averages = type(getattr(self.loss, "reducer", None)).__name__ != "SumReducer"
+        elif self.is_objective:
             self._averages, saturated = _measure(self.loss)
             self._objective, self._has_scale = GivenWeights(saturated or 1.0), saturated is not None
             self._numbers = _numbers_of(self.loss)
@@ -108,19 +119,25 @@ class MetricLoss:
             calls.append(Call(args, result))
 
         def on_loss(args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any) -> None:
-            arguments = dict(zip(_PARAMETERS, args, strict=False)) | dict(kwargs)
-            observed.append(self._observed(MetricCall(**arguments), value, list(calls), sum(triplets)))
+            given = MetricCall(**dict(zip(_PARAMETERS, args, strict=False)) | dict(kwargs))
+            of_call: MetricCall | ClassCall = given
+            if self._classes is not None:
+                of_call = class_call(self.loss, given.embeddings, given.labels, calls)
+            observed.append(self._observed(of_call, value, list(calls), sum(triplets)))
             calls.clear()
             triplets.clear()
 
         with ExitStack() as stack:
-            for name, on_call in (("distance", on_distance), ("forward", on_loss), ("reducer", on_reduction)):
+            method = self._classes or "distance"
+            for name, on_call in ((method, on_distance), ("forward", on_loss), ("reducer", on_reduction)):
                 if callable(getattr(self.loss, name, None)):
                     stack.enter_context(record_calls(self.loss, name, on_call))
             return loss(*args, **kwargs), observed
 
     def _measure_again(self) -> None:
         """Measure the saturated weight again if a number of the loss has changed, such as an annealed temperature."""
+        if self.is_objective and self._classes is not None:
+            self._objective = GivenWeights(class_scale(self.loss))
         if not self._has_scale or (numbers := _numbers_of(self.loss)) == self._numbers:
             return
         self._numbers = numbers
@@ -128,9 +145,8 @@ class MetricLoss:
             self._measured = self._measured or as_objective(self.loss)
             self._objective = GivenWeights(saturated_weight(self._measured))
 
-    def _observed(self, given: MetricCall, value: Tensor, calls: list[Call], triplets: int) -> Observed:
-        shape = (len(given.embeddings), len(given.references))
-        calls = [call for call in calls if call.result.shape == shape]
+    def _observed(self, given: MetricCall | ClassCall, value: Tensor, calls: list[Call], triplets: int) -> Observed:
+        calls = [call for call in calls if call.result.shape == given.shape]
         S, W = self._similarities(given, value, calls, triplets)
         mask, numbers = given.mask(S.device), {}
         sides = self._sides_of(given)
@@ -140,13 +156,14 @@ class MetricLoss:
         if self.is_objective:
             mask = replace(mask, info={WEIGHTS: W})
             numbers |= {f"{label}/W_skipped": W.abs()[mask.skipped].sum() / W.abs().sum()}
-        rows = DirectionRows(S, mask, given.embeddings.detach(), given.references.detach())
+        vectors = () if given.references is None else (given.embeddings.detach(), given.references.detach())
+        rows = DirectionRows(S, mask, *vectors)
         return Observed(
             rows, sides, ("i2t",), None, self._objective, value.detach(), numbers=numbers, has_unit_vectors=False
         ).limited()
 
     def _similarities(
-        self, given: MetricCall, value: Tensor, calls: list[Call], triplets: int
+        self, given: MetricCall | ClassCall, value: Tensor, calls: list[Call], triplets: int
     ) -> tuple[Tensor, Tensor]:
         """Return S (n, m) and W = dL/dS; a loss that is a mean counts as the sum over rows or triplets."""
         with torch.inference_mode(False):
@@ -155,7 +172,7 @@ class MetricLoss:
             )
             if self.is_objective and not self._is_checked:
                 self._require_all_through_distances(given, value, calls, gradients)
-            if not calls:  # without pairs nothing was computed
+            if not calls and given.references is not None:  # without pairs nothing was computed
                 S = cosine(*(normalise(x.detach().float()) for x in (given.embeddings, given.references)))
                 return S, torch.zeros_like(S)
             S, slope = _similarity_of(self.loss.distance, calls[-1].result.detach())
@@ -163,7 +180,7 @@ class MetricLoss:
             return S, total * slope * (triplets or (len(S) if self._averages else 1))
 
     def _require_all_through_distances(
-        self, given: MetricCall, value: Tensor, calls: Sequence[Call], gradients: Sequence[Tensor]
+        self, given: MetricCall | ClassCall, value: Tensor, calls: Sequence[Call], gradients: Sequence[Tensor]
     ) -> None:
         """Raise UnsupportedLoss if embeddings get gradient past the distances; checked until there is a gradient."""
         if not (value.requires_grad and given.embeddings.requires_grad):
@@ -174,13 +191,16 @@ class MetricLoss:
         self._is_checked = bool(whole.any())
         rounding = 3e-2 if whole.dtype in (torch.float16, torch.bfloat16) else 1e-3
         if float((whole - seen).abs().max()) > rounding * float(whole.abs().max()):
+            named = "arcface" if self._classes is not None else "ntxent:tau=0.05"
             raise UnsupportedLoss(
                 f"{type(self.loss).__name__} must depend on embeddings by its distances alone: a part of its gradient "
                 "is of something else, such as a regulariser or similarities that it computes apart, which W would "
-                "leave out. Name an objective to look with: LossScope('ntxent:tau=0.05').wrap(loss)"
+                f"leave out. Name an objective to look with: LossScope('{named}').wrap(loss)"
             )
 
-    def _sides_of(self, given: MetricCall) -> Sides:
+    def _sides_of(self, given: MetricCall | ClassCall) -> Sides:
+        if isinstance(given, ClassCall):
+            return self.sides if self.sides is not None and self.sides.has_proxies else ITEM_PROXY
         if given.is_one_set:
             return self.sides if self.sides is not None and self.sides.is_one_set else ITEM
         return ANCHOR_REFERENCE if self.sides is None or self.sides.is_one_set else self.sides

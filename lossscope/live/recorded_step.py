@@ -83,7 +83,7 @@ class RecordedStep:
         rows = {"W": batch.first}
         if batch.second is not None:
             rows["W_second"] = batch.second
-        elif not batch.sides.is_one_set and "both" not in objective.counted_directions:
+        elif not (batch.sides.is_one_set or batch.sides.has_proxies) and "both" not in objective.counted_directions:
             rows["W_second"] = batch.first.t()
         weights: dict[str, Array] = {}
         reasons: dict[str, str] = {}

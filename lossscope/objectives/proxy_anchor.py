@@ -18,11 +18,11 @@ from .base import LossObjective, Traits
 
 @dataclass(frozen=True)
 class ProxyAnchor(LossObjective):
-    """Σ_q l_q/n = mean_P⁺ log(1 + Σ_{q∈p} e^{−alpha (s_qp − margin)}) + mean_P log(1 + Σ_{q∉p} e^{alpha (s_qp + margin)}).
+    """Σ_q l_q / n = mean_P⁺ log(1 + Σ_{q∈p} e^{−alpha (s_qp − δ)}) + mean_P log(1 + Σ_{q∉p} e^{alpha (s_qp + δ)}).
 
-    Rows are the n items q, columns are the class vectors p of P; P⁺ are those with an item in the batch. Each logarithm
-    is shared equally by the items under it, so that the mean of l_q is the loss. The sums run over the items of a
-    column: a row of W also depends on other rows (coupled).
+    δ is the margin. Rows are the n items q, columns are the class vectors p of P; P⁺ are those with an item in the
+    batch. Each logarithm is shared equally by the items under it, so that the mean of l_q is the loss. The sums run
+    over the items of a column: a row of W also depends on other rows (coupled).
     W: −alpha n/|P⁺| times the item's part of 1 + Σ of its class, alpha n/|P| times its part of that of other classes.
     Counted: |W| / alpha.
     Training: mean i2t + mean t2i, ours: the paper has one direction, items against all class vectors.

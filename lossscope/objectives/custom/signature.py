@@ -14,6 +14,7 @@ from torch import nn
 from lossscope.errors import SpecError
 
 from .call_advice import LABELS, MATRICES, POSITIVES, VECTORS, plain_name, wrapper_for
+from .class_vectors import class_similarity, equal_objective
 
 CallForm = Literal["S", "embeddings", "features", "labels", "sentences", "views", "classes", "masked"]
 FORMS: Mapping[CallForm, str] = {
@@ -129,6 +130,12 @@ def call_form(target: Any, call: Parameters, name: str) -> CallForm:
         if declared not in get_args(CallForm):
             raise SpecError(f"lossscope_takes must be one of {', '.join(get_args(CallForm))}; got {declared!r}")
         return typing.cast(CallForm, declared)
+    if class_similarity(target) is not None:
+        line = f"--objective {equal_objective(target) or 'arcface'} on a dump of embeddings, labels and proxies"
+        raise SpecError(
+            f"{name} compares items with class vectors, which only the loss has. Type {line}; or watch its training, "
+            "loss = lossscope.LossScope().wrap(loss)"
+        )
     required, callee = _required(call), _callee(target, name)
     if "sentence_features" in call:
         return "sentences"
