@@ -18,7 +18,7 @@ from torch import Tensor
 from lossscope.core.batches import Batch
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.relations import Relations
-from lossscope.core.sides import ONE_SET, QUERY_DOCUMENT
+from lossscope.core.sides import ITEM_PROXY, ONE_SET, QUERY_DOCUMENT
 from lossscope.core.similarity import Mask, normalise
 from lossscope.engine.reducers import reduce_column
 from lossscope.engine.run_probes import ProbePlan
@@ -109,6 +109,16 @@ def classes(kind: Kind, n: int, per_class: int, seed: int = 0) -> SplitEmbedding
     return SplitEmbeddings("classes", vectors, vectors, None, None, ids, ids, "0", relations=relations)
 
 
+def proxies(kind: Kind, n: int, per_class: int, seed: int = 0) -> SplitEmbeddings:
+    """Return items and class vectors, the last of which has no item."""
+    made = captions(kind, n + 1, per_class, seed)
+    assert made.images is not None and made.captions is not None
+    labels = np.arange(n * per_class) // per_class
+    relations = Relations(len(labels), n + 1, np.stack([np.arange(len(labels)), labels], 1), ITEM_PROXY)
+    ids = [[str(i) for i in range(k)] for k in (len(labels), n + 1)]
+    return SplitEmbeddings("p", made.captions[: len(labels)], made.images, None, None, *ids, "0", relations=relations)
+
+
 def objectives(positives: str, by_sums: bool) -> tuple[str, ...]:
     """Return the registry's objectives with independent rows that need nothing but S."""
     built = [(name, build("objectives", name)) for name in names("objectives")]
@@ -129,7 +139,7 @@ def _has_sums(objective: Objective) -> bool:
 
 
 ONE, MANY = objectives("one", True), objectives("many", True)
-WHOLE = objectives("many", False)
+WHOLE, ONE_WHOLE = objectives("many", False), objectives("one", False)
 COUPLED = tuple(name for name in names("objectives") if build("objectives", name).coupled)
 TILES = ("cocos:unit=paper", "cocos:eps=0.0001,unit=paper", "similarity", "recall", "alignment")
 """Probes that one pass over tiles serves, with a number of each query."""
@@ -163,6 +173,8 @@ SCENARIOS = {
     "images": Scenario(captions, MANY, options={"sampling": "images"}),
     "rows": Scenario(captions, ("ntxent", "triplet", "circle:gamma=8"), ROWS, {"sampling": "pairs"}, per_query=False),
     "rows of pairs": Scenario(captions, WHOLE, ("cocos:unit=paper", "similarity"), {"sampling": "pairs"}),
+    "rows of an angle": Scenario(captions, ONE_WHOLE, ("cocos:unit=paper",), {"sampling": "pairs"}),
+    "proxies": Scenario(proxies, ("cosface:scale=8", "arcface:scale=8", "ntxent"), ("cocos:unit=paper", "recall")),
     "rows of images": Scenario(captions, WHOLE, ("cocos:unit=paper", "contributors"), {"sampling": "images"}),
     "views": Scenario(captions, ("ntxent",), options={"sampling": "views"}),
     "documents": Scenario(documents, ("ntxent", "triplet")),
@@ -205,7 +217,7 @@ def dense_rows(source: SplitEmbeddings, batch: Batch, same_image: Any = "keep") 
     embeddings = {"queries": v, "candidates": t}
     S = torch.stack([(t * row).sum(1) for row in v])
     forward = DenseRows(BatchShape(1, "i2t", first, second[None]), S, replace(mask, info=embeddings), v, t[None])
-    if batch.is_one_set:
+    if len(batch.directions) == 1:
         return [forward]
     embeddings = {"queries": t, "candidates": v}
     shape = BatchShape(1, "t2i", second, first[None])

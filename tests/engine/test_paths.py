@@ -29,6 +29,7 @@ from tests.engine.paths import (
     KINDS,
     MANY,
     ONE,
+    ONE_WHOLE,
     ROWS,
     SCENARIOS,
     TILES,
@@ -174,7 +175,7 @@ def test_processes(size: int, subtests: pytest.Subtests) -> None:
 
 def test_every_objective_takes_every_path_that_it_can() -> None:
     needs_more = {name for name in names("objectives") if build("objectives", name).traits.required_info}
-    tested = {spec.partition(":")[0] for spec in (*ONE, *MANY, *WHOLE, *COUPLED)}
+    tested = {spec.partition(":")[0] for spec in (*ONE, *MANY, *WHOLE, *ONE_WHOLE, *COUPLED)}
     assert tested == set(names("objectives")) - needs_more
     assert needs_more == {"aoq"}
 

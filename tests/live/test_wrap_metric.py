@@ -334,12 +334,11 @@ def test_a_loss_whose_gradient_is_not_all_of_its_distances_is_refused() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: losses.ArcFaceLoss(4, WIDTH),
-        lambda: losses.ProxyAnchorLoss(4, WIDTH),
+        lambda: losses.P2SGradLoss(WIDTH, 4),
         lambda: losses.AngularLoss(),
     ],
 )
-def test_losses_of_proxies_and_of_other_than_distances_are_refused(make: Callable[[], Any]) -> None:
+def test_losses_of_other_than_distances_are_refused(make: Callable[[], Any]) -> None:
     with pytest.raises(UnsupportedLoss, match="must depend on embeddings by its distances alone"):
         LossScope().wrap(make())(embeddings().float(), LABELS)
 

@@ -27,7 +27,7 @@ def class_similarity(loss: Any) -> str | None:
     It is `distance` for one vector a class. A loss with several centres a class has a method that joins their
     similarities: the largest of them (SubCenterArcFaceLoss), or a mean with the weights of a softmax (SoftTripleLoss).
     """
-    if not isinstance(loss, nn.Module) or not callable(getattr(loss, "distance", None)):
+    if not isinstance(loss, nn.Module) or not hasattr(loss, "weight_regularizer"):
         return None
     for attribute, method in _SEVERAL.items():
         if hasattr(loss, attribute):
