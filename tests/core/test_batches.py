@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lossscope.core.batches import Batch, Sampling, shuffle_rows
 from lossscope.core.relations import Relations
-from lossscope.core.sides import QUERY_DOCUMENT
+from lossscope.core.sides import ITEM_PROXY, QUERY_DOCUMENT
 from lossscope.errors import InputError
 from tests.each import each
 
@@ -145,3 +145,25 @@ def test_everything_in_one_batch_is_a_batch_of_that_size(mode: Any, captions: An
         for name in ("images", "captions", "negative_of"):
             assert np.array_equal(getattr(whole, name), getattr(same, name))
         assert not list(Sampling(mode, None, captions=captions).batches(relations, start=1))
+
+
+def test_items_meet_every_class_vector_also_those_without_an_item_and_are_the_only_queries() -> None:
+    labels = np.array([0, 2, 2, 0, 1, 2])
+    relations = Relations(6, 5, np.stack([np.arange(6), labels], 1), ITEM_PROXY)
+    batches = list(Sampling("proxies", 4, seed=1).batches(relations))
+    assert sorted(int(row) for batch in batches for row in batch.images) == list(range(6))
+    for batch in batches:
+        assert batch.captions.tolist() == list(range(5)) and batch.directions == ("i2t",)
+        mask = batch.mask(relations)
+        assert mask.all_valid
+        assert mask.match.to(torch.uint8).argmax(1).tolist() == labels[batch.images].tolist()
+    (whole,) = Sampling("proxies", None).batches(relations)
+    assert whole.images.tolist() == list(range(6)) and whole.captions.tolist() == list(range(5))
+    assert Sampling("proxies", 4).count(relations) == 2
+
+
+def test_mined_negatives_are_refused_where_every_class_vector_is_a_candidate_already() -> None:
+    mined = Relations(2, 3, np.array([[0, 0], [1, 1]]), QUERY_DOCUMENT, negatives=np.array([[2], [2]]))
+    with pytest.raises(InputError, match="all documents as candidates, mined or not: add --negatives none"):
+        Sampling("proxies", 2).count(mined)
+    assert Sampling("proxies", 2, negatives="none").count(mined) == 1

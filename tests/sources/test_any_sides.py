@@ -11,8 +11,11 @@ import torch
 from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch_file
 
+from lossscope.core.batches import Sampling
+from lossscope.engine.small_batches import rows_of_stack
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
+from lossscope.registry import build
 from lossscope.sources.base import from_arrays, load
 from tests.each import each
 
@@ -294,3 +297,60 @@ def test_positives_the_other_way_round_are_named(tmp_path: Path) -> None:
         load(dumped(tmp_path, **arrays, positives=pairs[:, ::-1]))
     with pytest.raises(InputError, match=r"must be rows 0\.\.7; entry 7 is 9$"):
         load(dumped(tmp_path, **arrays, positives=np.where(pairs == 7, 9, pairs)))
+
+
+PROXIES: dict[str, Any] = {"embeddings": unit(7), "labels": np.array([0, 1, 2, 0, 1, 0, 0]), "proxies": unit(4, seed=1)}
+
+
+def test_items_against_class_vectors(tmp_path: Path) -> None:
+    """The reader took them as one labelled set, and ignored the proxies."""
+    split = load(dumped(tmp_path, **PROXIES))
+    assert split.sides.labels == ("i2p", "p2i") and split.captions is not None
+    assert split.relations.positives.tolist() == [[i, label] for i, label in enumerate(PROXIES["labels"])]
+    assert torch.equal(split.captions, torch.from_numpy(PROXIES["proxies"]))
+    renamed = {"items" if name == "embeddings" else name: array for name, array in PROXIES.items()}
+    assert load(dumped(tmp_path, **renamed)).relations.positives.tolist() == split.relations.positives.tolist()
+    assert load(dumped(tmp_path, **PROXIES), sides="face/proxy").sides.labels == ("f2p", "p2f")
+    assert load(dumped(tmp_path, **PROXIES), sides="item").relations.one_set
+
+
+def test_items_of_a_dump_with_proxies_have_every_proxy_as_candidate_in_one_direction(tmp_path: Path) -> None:
+    path = dumped(tmp_path, **PROXIES)
+    result = Sweep(("ntxent:tau=0.5", "arcface:scale=4"), ("cocos:unit=paper",), batch_size=3, interval=None).run(
+        load(path)
+    )
+    assert set(result.summary["sampling"]) == {"proxies, items x all 4"}
+    assert set(result.batches["direction"]) == {"i2p"}
+    S = torch.from_numpy(PROXIES["embeddings"] @ PROXIES["proxies"].T)
+    p = (S.double() / 0.5).softmax(1)[torch.arange(7), torch.from_numpy(PROXIES["labels"])]
+    rows = result.batches[result.batches["objective"] == "ntxent:tau=0.5"]
+    assert rows["queries"].tolist() == [3, 3, 1]
+    assert float((rows["W_pos"] * rows["queries"]).sum()) == pytest.approx(float((1 - p).sum()), rel=1e-5)
+
+
+def test_proxy_anchor_of_a_dump_is_the_loss_of_all_items_and_all_proxies(tmp_path: Path) -> None:
+    losses = pytest.importorskip("pytorch_metric_learning.losses")
+    loss = losses.ProxyAnchorLoss(4, 6).double()
+    loss.proxies.data = torch.from_numpy(PROXIES["proxies"]).double()
+    items = torch.from_numpy(PROXIES["embeddings"]).double().requires_grad_()
+    (expected,) = torch.autograd.grad(loss(items, torch.from_numpy(PROXIES["labels"])), items)
+    split = load(dumped(tmp_path, **PROXIES))
+    (batch,) = Sampling("proxies", None).batches(split.relations)
+    (rows,) = rows_of_stack(split, [batch], "keep")
+    W = build("objectives", "proxy_anchor")(rows.S.double(), rows.mask).W / 7
+    unit_items = items.detach()
+    gradient = W @ split.captions.double()  # type: ignore[union-attr]
+    along = (gradient * unit_items).sum(1, keepdim=True) * unit_items
+    torch.testing.assert_close(gradient - along, expected, rtol=1e-4, atol=1e-5)
+
+
+@each("wrong, says", [
+    ({"labels": np.array([0, 1, 4, 0, 1, 0, 0])}, r"rows of proxies, must be rows 0\.\.3; entry 2 is 4"),
+    ({"labels": np.array([0, 1, -1, 0, 1, 0, 0])}, r"must be rows 0\.\.3; entry 2 is -1"),
+    ({"labels": np.array(list("abcabca"))}, r"must be 7 rows of proxies, the class of each.*; got \(7,\) of <U1"),
+    ({"labels": np.array([0, 1])}, r"must be 7 rows of proxies.*got \(2,\) of int64.*--sides item"),
+    ({"proxies": unit(4, d=5)}, "must have one width; got 6 and 5"),
+])  # fmt: skip
+def test_labels_that_are_no_rows_of_proxies_raise(tmp_path: Path, wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        load(dumped(tmp_path, **{**PROXIES, **wrong}))
