@@ -47,17 +47,20 @@ TRAINING = {
 }
 DRAWN = {"goal": "goal:triplet=cir,pair=sig"}  # the spec of the picture, instead of the defaults
 TOP = {
+    "arcface": 64.0,
     "contrastive": 2.0,
     "lifted_structure": 3.0,
     "ranked_list": 1.5,
 }  # the end of the colour scale, because 1/d is unbounded
 CAPTIONS = {
     "aoq": "Without offline columns, at gap 0.",
+    "arcface": "The pull is unbounded as s₊ nears ±1; the colour scale ends at scale.",
     "dcl": "Flat: a single negative has all of the softmax. With several, each has its share of 1/tau.",
     "goal": "triplet=cir, pair=sig; the default is triplet_sh.",
     "infonce": "At the initial temperature.",
     "lifted_structure": "Coupled, so the first query of two pairs, [[s₊, s₋], [s₋, s₊]].",
     "meta_spn": "An untrained network: triplet_sh.",
+    "proxy_anchor": "Coupled, so the first item of two, [[s₊, s₋], [s₋, s₊]].",
     "ncr": "At label 1: triplet_sh.",
     "siglip": "At the initial scale and bias.",
     "smoothap": "Zero where the two similarities differ by more than a few tau.",

@@ -26,7 +26,7 @@ class CosFace(LossObjective):
     W: scale (softmax − match).
     Counted: the softmax probability of each negative (without scale), and 1 − p₊ on the positive.
     Training: mean i2t + mean t2i, ours: the paper has one direction, items against all class vectors.
-    Defaults: margin 0.35 and scale 64, as the paper trains on large sets and as in pytorch-metric-learning.
+    Defaults: the paper's, which are those of pytorch-metric-learning.
     Source: Wang et al. 2018, eq. 4.
     """
 

@@ -13,12 +13,13 @@ from lossscope.visible_text import show_text
 
 NAMES = MappingProxyType(
     {
-        "aoq": "AOQ", "binomial_deviance": "Binomial deviance", "circle": "Circle", "cmpm": "CMPM",
-        "contrastive": "Contrastive", "dcl": "DCL", "goal": "GOAL", "infonce": "InfoNCE",
-        "lifted_structure": "Lifted structure", "meta_spn": "Meta-SPN", "multi_similarity": "Multi-similarity",
-        "ncr": "NCR", "npair": "N-pair", "ntxent": "NT-Xent", "ranked_list": "Ranked list", "rsp": "RSP",
-        "siglip": "SigLIP", "smoothap": "SmoothAP", "ssp": "SSP", "supcon": "SupCon", "triplet": "Triplet",
-        "triplet_sh": "Triplet SH", "unified": "Unified", "vlc": "VLC",
+        "aoq": "AOQ", "arcface": "ArcFace", "binomial_deviance": "Binomial deviance", "circle": "Circle",
+        "cmpm": "CMPM", "contrastive": "Contrastive", "cosface": "CosFace", "dcl": "DCL", "goal": "GOAL",
+        "infonce": "InfoNCE", "lifted_structure": "Lifted structure", "meta_spn": "Meta-SPN",
+        "multi_similarity": "Multi-similarity", "ncr": "NCR", "npair": "N-pair", "ntxent": "NT-Xent",
+        "proxy_anchor": "Proxy-Anchor", "ranked_list": "Ranked list", "rsp": "RSP", "siglip": "SigLIP",
+        "smoothap": "SmoothAP", "ssp": "SSP", "supcon": "SupCon", "triplet": "Triplet", "triplet_sh": "Triplet SH",
+        "unified": "Unified", "vlc": "VLC",
     }
 )  # fmt: skip
 PAIR_WEIGHTS = MappingProxyType(

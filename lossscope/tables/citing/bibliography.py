@@ -172,4 +172,20 @@ PAPERS = (
         "Maschinot, Aaron and Liu, Ce and Krishnan, Dilip",
         "Supervised Contrastive Learning", 2020, booktitle=_NEURIPS,
     ),
+    Paper(
+        "deng2019", r"Deng et al\. 2019", "inproceedings",
+        "Deng, Jiankang and Guo, Jia and Xue, Niannan and Zafeiriou, Stefanos",
+        "ArcFace: Additive Angular Margin Loss for Deep Face Recognition", 2019, booktitle=_CVPR,
+    ),
+    Paper(
+        "wang2018", r"Wang et al\. 2018", "inproceedings",
+        "Wang, Hao and Wang, Yitong and Zhou, Zheng and Ji, Xing and Gong, Dihong and Zhou, Jingchao and Li, Zhifeng "
+        "and Liu, Wei",
+        "CosFace: Large Margin Cosine Loss for Deep Face Recognition", 2018, booktitle=_CVPR,
+    ),
+    Paper(
+        "kim2020", r"Kim et al\. 2020", "inproceedings",
+        "Kim, Sungyeon and Kim, Dongwon and Cho, Minsu and Kwak, Suha",
+        "Proxy Anchor Loss for Deep Metric Learning", 2020, booktitle=_CVPR,
+    ),
 )  # fmt: skip
