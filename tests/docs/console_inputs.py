@@ -192,6 +192,11 @@ def _labelled_set(inputs: Inputs, path: Path) -> None:
     np.savez(path, embeddings=first, labels=np.arange(len(first)) // 8)
 
 
+def _items_and_proxies(inputs: Inputs, path: Path) -> None:
+    (first, _), _ = _two_sides()
+    np.savez(path, embeddings=first, labels=np.arange(len(first)) // 8, proxies=first[::8])
+
+
 def _two_sides() -> tuple[tuple[Any, Any], Any]:
     """Return the embeddings of two sides, and three mined negatives of each of the first."""
     rng = np.random.default_rng(3)
@@ -356,6 +361,7 @@ MAKERS: dict[str, Callable[[Inputs, Path], None]] = {
     "guide.npz": partial(_queries_and_documents, sides=("documents", "queries")),
     "views.npz": _views,
     "products.npz": _labelled_set,
+    "proxies.npz": _items_and_proxies,
     "colbert.npz": _token_vectors,
     "users.safetensors": _users_and_items,
     "train.jsonl": _texts,

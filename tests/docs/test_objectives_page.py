@@ -14,7 +14,7 @@ from lossscope.errors import InputError
 from lossscope.registry import build, names
 
 ROOT = Path(__file__).parents[2]
-LINKED = ("errata.md", "concepts/counts.md")  # pages whose headings are linked
+LINKED = ("errata.md", "concepts/counts.md", "sources.md", "trainers.md")  # pages whose headings are linked
 PAGE = (ROOT / "docs" / "objectives.md").read_text(encoding="utf-8")
 NAMES = [name for name in names("objectives") if (ROOT / "lossscope" / "objectives" / f"{name}.py").is_file()]
 SECTIONS = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^### |\Z)", PAGE, re.M | re.S))
@@ -90,7 +90,7 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = [text for text in EXAMPLES if text not in FILES.values()]
     for text in run:
         exec(compile(text, "objectives.md", "exec"), {})
-    assert len(run) == 2
+    assert len(run) == 3
     assert (tmp_path / "labels.npz").is_file()
 
 
