@@ -1,7 +1,8 @@
 """Vectors that were computed before: a folder for each model in the cache folder; the least recently used go first.
 
 An entry is CACHE/MODEL/KEY.safetensors, where MODEL and KEY are digests. Its digest covers the key, so that damage, a
-file in the place of another, and a file of another program are all found, removed and made again.
+file in the place of another, and a file of another program are all found, removed and made again. Large shards of a
+dump, concatenated, are CACHE/KEY.npy.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,6 @@ from typing import TYPE_CHECKING
 from lossscope.errors import InputError
 
 from .files import read_safetensors, write_safetensors
-from .temporary_files import remove_leftovers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,7 +27,7 @@ LIMIT = "LOSSSCOPE_CACHE_SIZE"  # environment: size of all entries, at most
 _USUAL_LIMIT = "10GB"
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_EARLIER = ""  # model of an entry that an earlier lossscope wrote into the cache folder itself
+_OF_MODELS, _ALONE = "*/*.safetensors", ("*.safetensors", "*.npy")  # those of an earlier lossscope; shards of a dump
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,9 @@ class Entry:
     """A file of the cache."""
 
     path: Path
-    model: str  # digest
+    model: str  # digest; of an entry in the cache folder itself that of the entry
     size: int  # bytes
     used: float  # seconds since 1970, when it was read or written last
-
-
-@dataclass(frozen=True)
-class EntryFacts:
-    """What an entry says of itself; nothing in it is checked but when its vectors are read."""
-
-    name: str = ""  # of the model
-    kind: str = ""  # of the model; empty of an unreadable entry
-    rows: int = 0
-    width: int = 0
 
 
 def cache_folder() -> Path:
@@ -79,15 +69,21 @@ def read_entry(path: Path) -> dict[str, Tensor] | None:
     except InputError:
         remove_entry(path)
         return None
-    with contextlib.suppress(OSError):  # of a cache that others may only read
-        os.utime(path)
+    mark_used(path)
     return tensors
 
 
+def mark_used(path: Path) -> None:
+    """Let an entry count as used now."""
+    with contextlib.suppress(OSError):  # of a cache that others may only read
+        os.utime(path)
+
+
 def remove_entry(path: Path) -> None:
-    """Remove an entry, where it can be removed."""
-    with contextlib.suppress(OSError):
-        path.unlink()
+    """Remove an entry, where it can be removed, with the digest that stands beside shards of a dump."""
+    for file in (path, path.with_suffix(".json")):
+        with contextlib.suppress(OSError):
+            file.unlink()
 
 
 def write_entry(path: Path, tensors: Mapping[str, Tensor], name: str, kind: str) -> None:
@@ -113,48 +109,15 @@ def write_entry(path: Path, tensors: Mapping[str, Tensor], name: str, kind: str)
 def entries(folder: Path) -> list[Entry]:
     """Return the entries in a cache folder, the least recently used one first; files of other programs are none."""
     found = []
-    for path in (*folder.glob("*.safetensors"), *folder.glob("*/*.safetensors")):
-        model = _EARLIER if path.parent == folder else path.parent.name
-        if not _DIGEST.fullmatch(path.stem) or not (model == _EARLIER or _DIGEST.fullmatch(model)):
+    for path in (*folder.glob(_OF_MODELS), *(path for pattern in _ALONE for path in folder.glob(pattern))):
+        model = path.stem if path.parent == folder else path.parent.name
+        if not (_DIGEST.fullmatch(path.stem) and _DIGEST.fullmatch(model)):
             continue
         with contextlib.suppress(OSError):  # removed meanwhile
             facts = path.lstat()
             if stat.S_ISREG(facts.st_mode):
                 found.append(Entry(path, model, facts.st_size, facts.st_mtime))
     return sorted(found, key=lambda entry: (entry.used, entry.path))
-
-
-def facts_of(entry: Entry) -> EntryFacts:
-    """Return what the head of an entry says: the name and the kind of its model, rows, width."""
-    import safetensors
-
-    try:
-        with safetensors.safe_open(entry.path, "pt") as file:
-            shapes = [file.get_slice(name).get_shape() for name in file.keys() if name != "keys"]  # noqa: SIM118
-            stated = file.metadata() or {}
-    except Exception:  # damaged, removed meanwhile, not to be read
-        return EntryFacts()
-    vectors = [shape for shape in shapes if len(shape) == 2]
-    rows, width = sum(shape[0] for shape in vectors), max((shape[1] for shape in vectors), default=0)
-    return EntryFacts(stated.get("name", ""), stated.get("kind", "earlier"), rows, width)
-
-
-def empty_cache(folder: Path) -> list[Entry]:
-    """Remove all entries and return those that are gone; what a process writes right now stays its own."""
-    removed = []
-    for entry in entries(folder):
-        remove_entry(entry.path)
-        if not entry.path.exists():
-            removed.append(entry)
-    for model in _models(folder):
-        remove_leftovers(model)
-        with contextlib.suppress(OSError):
-            model.rmdir()
-    return removed
-
-
-def _models(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.glob("*") if _DIGEST.fullmatch(path.name) and path.is_dir())
 
 
 def _remove_oldest(folder: Path, limit: int, written: Path) -> None:

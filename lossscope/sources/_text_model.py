@@ -21,7 +21,7 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.reading import show_path
 
-from ._text_rows import TextRows
+from ._text_vectors import TextVectors
 from .checkpoints.input_keys import input_keys
 
 
@@ -30,7 +30,7 @@ class TextModel:
     """A folder with a model of texts."""
 
     path: Path
-    rows: TextRows
+    rows: TextVectors
     files: Sequence[str]  # fingerprints of its files and of how it is read
     objective: str | None  # spec of the loss it is usually trained with
     max_length: int | None = None  # tokens to which texts are cut, for the notice; None: it is not known

@@ -37,6 +37,9 @@ class Precision:
         return ("vectors are computed in bfloat16, which has three digits: cosines are off by about a thousandth",)
 
 
+AS_STORED = Precision()
+
+
 def take_precision(options: Sequence[str]) -> tuple[Precision, tuple[str, ...]]:
     """Return the precision among the options of --encoder-option, and the other options.
 

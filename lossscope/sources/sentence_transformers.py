@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -25,8 +25,8 @@ from ._row_cache import open_row_cache
 from ._sentence_modules import read_modules, reads_sides_alike, require_cosine, require_plain_clip
 from ._text_model import TextModel
 from ._text_network import count_tokens, require_no_repository, require_words
-from ._text_precision import Precision, take_precision
-from ._text_rows import EncodedTexts, TextRows
+from ._text_precision import AS_STORED, Precision, take_precision
+from ._text_vectors import EncodedTexts, TextVectors
 
 _DATA = "scenes"
 _CONTENT = (".json", ".safetensors", ".bin", ".txt", ".model", ".jinja", ".spm", ".tiktoken", ".vocab")
@@ -68,7 +68,7 @@ class SentenceTransformersFolder:
             require_plain_clip(self.path, modules)
             embedded: SplitEmbeddings = load("sources", "original")(first_module).read(request)
             return replace(embedded, name=show_path(self.path))
-        alike = reads_sides_alike(modules, require_cosine(self.path))
+        require_cosine(self.path)
         precision, others = take_precision(request.encoder)
         split: Split = build("datasets", request.data or _DATA).split(request.split)
         notices = list(precision.notices)
@@ -77,18 +77,29 @@ class SentenceTransformersFolder:
         if others:
             notices.append(f"--encoder-option is not used: the modules of {self.path} say how texts are read")
         files = {str(file.relative_to(self.path)): fingerprint(file) for file in self._files()}
-        model = cache(lambda: self._open(request, first_module, precision))
-        rows = TextRows(
+        vectors = self.text_vectors(request, files, precision)
+        stated = [*files.values(), *precision.stated]
+        return TextModel(self.path, vectors, stated, _OBJECTIVE).split(split, tuple(notices))
+
+    def text_vectors(self, request: Request, files: Mapping[str, str], precision: Precision = AS_STORED) -> TextVectors:
+        """Return the vectors of texts, whose model is opened when a text must be encoded.
+
+        Args:
+            request: how the folder is read.
+            files: name -> fingerprint of its files.
+            precision: of the numbers.
+        """
+        modules = read_modules(self.path)
+        alike = reads_sides_alike(modules, require_cosine(self.path))
+        model = cache(lambda: self._open(request, self.path / modules[0]["path"], precision))
+        packages = ("sentence-transformers",)
+        return TextVectors(
             lambda texts, side: self._encode(texts, side, model()),
             lambda texts: self._count_tokens(texts, model()),
             lambda side: "" if alike or side not in ("query", "document") else side,
-            open_row_cache(
-                self.path, "sentence-transformers", files, precision.stated, ("sentence-transformers",), request.cache
-            ),
+            open_row_cache(self.path, packages[0], files, precision.stated, packages, request.cache),
             request,
         )
-        stated = [*files.values(), *precision.stated]
-        return TextModel(self.path, rows, stated, _OBJECTIVE).split(split, tuple(notices))
 
     def _open(self, request: Request, first_module: Path, precision: Precision) -> Any:
         """Return the model, on the device."""

@@ -21,7 +21,7 @@ from ._text_folder import is_text_encoder
 from ._text_model import TextModel
 from ._text_network import TextNetwork, count_tokens, open_text_network
 from ._text_precision import take_precision
-from ._text_rows import EncodedTexts, TextRows
+from ._text_vectors import EncodedTexts, TextVectors
 
 _OBJECTIVE = "ntxent:tau=0.05"  # what most text encoders are trained with
 _POOLING = ("mean", "cls", "last")
@@ -62,7 +62,7 @@ class TextEncoderFolder:
         files = {file.name: fingerprint(file) for file in content}
         stated = [f"{name}={value}" for name, value in {**options, "max_length": str(length)}.items()]
         stated += precision.stated
-        rows = TextRows(
+        rows = TextVectors(
             lambda texts, side: self._encode(_with_prefix(texts, side, options), network, options["pooling"], length),
             lambda texts: count_tokens(network.tokeniser, texts, length),
             lambda side: options.get(f"{side}_prefix", ""),

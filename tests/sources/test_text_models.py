@@ -26,7 +26,7 @@ from lossscope.errors import InputError
 from lossscope.sources._row_cache import RowCache
 from lossscope.sources._text_model import TextModel
 from lossscope.sources._text_network import TextNetwork
-from lossscope.sources._text_rows import TextRows
+from lossscope.sources._text_vectors import TextVectors
 from lossscope.sources.base import find_source, load
 from lossscope.sources.original import OriginalFile
 from lossscope.sources.text_encoder import TextEncoderFolder, pool_tokens
@@ -136,7 +136,7 @@ def test_texts_that_a_slow_tokeniser_cuts_are_counted_too() -> None:
 def test_what_is_known_of_a_split_of_images_is_said_of_its_captions_too() -> None:
     captions = ["a", "b", "c", "d"]
     split = Split("val", Pictures(), captions, np.array([0, 0, 1, 1]), ["0", "1"], captions, "f", notices=("half",))
-    rows = TextRows(
+    rows = TextVectors(
         lambda texts, side: (torch.eye(len(texts)), torch.zeros(len(texts), dtype=torch.bool)),
         lambda texts: [1] * len(texts),
         lambda side: "",

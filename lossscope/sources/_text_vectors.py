@@ -24,7 +24,7 @@ CountTokens = Callable[[Sequence[str]], Sequence[int]]  # of each text, as many 
 
 
 @dataclass(frozen=True)
-class TextRows:
+class TextVectors:
     """The vectors of any number of texts by a model."""
 
     encode: Encode
