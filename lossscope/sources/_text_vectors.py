@@ -15,7 +15,7 @@ from lossscope.core.types import Progress, Rows
 
 from ._row_cache import RowCache
 
-_TOKENS, _TOKENS_OF_GPU = 1024, 1 << 16  # of a batch, padding included; more take longer where caches are small
+_TOKENS, _TOKENS_OF_GPU = 1024, 1 << 16  # of a batch, with padding: what one thread, or a GPU, takes shortest for
 _COUNTED = 4096  # texts whose tokens are counted at a time
 
 EncodedTexts = tuple[Tensor, Tensor]  # vectors (n, d), float32 on the CPU, and whether a text was cut (n,)
@@ -63,7 +63,11 @@ class TextVectors:
 
     @property
     def _most_tokens(self) -> int:
-        return _TOKENS if self.request.device == "cpu" else _TOKENS_OF_GPU
+        """Of a batch; threads wait for each other at every layer, so more of them take larger batches."""
+        if self.request.device != "cpu":
+            return _TOKENS_OF_GPU
+        threads = torch.get_num_threads()
+        return _TOKENS if threads == 1 else 4 * _TOKENS * threads
 
 
 def token_batches(lengths: Rows, most_tokens: int, most_rows: int) -> Iterator[Rows]:

@@ -92,12 +92,12 @@ class SentenceTransformersFolder:
         modules = read_modules(self.path)
         alike = reads_sides_alike(modules, require_cosine(self.path))
         model = cache(lambda: self._open(request, self.path / modules[0]["path"], precision))
-        packages = ("sentence-transformers",)
+        packages, kind = ("sentence-transformers",), " ".join(("sentence-transformers", *precision.stated))
         return TextVectors(
             lambda texts, side: self._encode(texts, side, model()),
             lambda texts: self._count_tokens(texts, model()),
             lambda side: "" if alike or side not in ("query", "document") else side,
-            open_row_cache(self.path, packages[0], files, precision.stated, packages, request.cache),
+            open_row_cache(self.path, kind, files, precision.stated, packages, request.cache),
             request,
         )
 
@@ -132,6 +132,8 @@ class SentenceTransformersFolder:
         encode = {"query": model.encode_query, "document": model.encode_document}.get(side, model.encode)
         with reading(self.path, "a folder that sentence-transformers can run"):
             vectors = encode(list(texts), batch_size=len(texts), convert_to_tensor=True, show_progress_bar=False)
+        if vectors.dtype == torch.bfloat16:  # whose unit vectors are off by a thousandth
+            vectors = torch.nn.functional.normalize(vectors.float(), dim=1)
         return vectors.float().cpu().clone(), torch.zeros(len(texts), dtype=torch.bool)
 
     def _count_tokens(self, texts: Sequence[str], model: Any) -> Sequence[int]:

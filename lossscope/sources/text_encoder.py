@@ -66,7 +66,7 @@ class TextEncoderFolder:
             lambda texts, side: self._encode(_with_prefix(texts, side, options), network, options["pooling"], length),
             lambda texts: count_tokens(network.tokeniser, texts, length),
             lambda side: options.get(f"{side}_prefix", ""),
-            open_row_cache(self.path, "text encoder", files, stated, (), request.cache),
+            open_row_cache(self.path, " ".join(("text encoder", *precision.stated)), files, stated, (), request.cache),
             request,
         )
         notice = f"texts are pooled by {options['pooling']}: {self.path} does not say how its model was trained"

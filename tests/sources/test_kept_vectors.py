@@ -1,4 +1,4 @@
-"""Is every text encoded once, and are its kept vectors those of the library, whatever happens to the cache?"""
+"""Is every text encoded once, and are the kept vectors of every model the same, whatever happens to the cache?"""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.errors import InputError
+from lossscope.io.cached_models import cached_models
 from lossscope.io.vector_cache import cache_folder, entries
 from lossscope.sources import _row_cache
 from lossscope.sources._row_cache import RowCache
@@ -26,8 +27,11 @@ from lossscope.sources._text_vectors import token_batches
 from lossscope.sources.base import load
 from lossscope.sources.sentence_transformers import SentenceTransformersFolder
 from lossscope.sources.text_encoder import TextEncoderFolder
+from tests.authors.clip_files import write_data
+from tests.authors.vse_answers import VseAnswers
 from tests.each import each
-from tests.sources.test_sentence_transformers import write_chain
+from tests.sources import test_folders
+from tests.sources.test_sentence_transformers import write_chain, write_clip
 from tests.sources.text_folders import DATA, change_config, text_encoder, texts_of
 
 pytest.importorskip("transformers")
@@ -335,6 +339,36 @@ def test_bfloat16_is_near_and_is_said(tmp_path: Path) -> None:
         cosines = (both(exact) * both(rough)).sum(1)
         assert float(cosines.min()) > 0.99 and not torch.equal(both(exact), both(rough))
         assert torch.equal(both(exact), both(read(folder, DATA, "precision=float32", cache=False)))
+
+
+def released(folder: Path) -> tuple[Path, str]:
+    """Write a checkpoint of the authors of VSE++, and its data beside it."""
+    path, data = VseAnswers("vsepp").write("cosine", folder)
+    return path, f"precomp:root={data}"
+
+
+KEPT: dict[str, tuple[Callable[[Path], tuple[Path, str]], str]] = {
+    "clip": (lambda folder: (test_folders.clip(folder), test_folders.SMALL), "released model"),
+    "siglip": (lambda folder: (test_folders.siglip(folder), test_folders.SMALL), "released model"),
+    "clip of the library": (lambda folder: (write_clip(folder), write_data(folder.parent / "data")), "released model"),
+    "authors' file": (released, "released model"),
+    "library": (lambda folder: (test_folders.texts(folder), test_folders.SMALL), "sentence-transformers"),
+}
+
+
+@each("case", KEPT)
+def test_vectors_of_every_kind_of_model_are_kept(case: str, tmp_path: Path) -> None:
+    make, kind = KEPT[case]
+    path, data = make(tmp_path / "model")
+    labels: list[str] = []
+    first, second = (
+        load(path, data=data, split="test", progress=lambda label, *_: labels.append(label)) for _ in range(2)
+    )
+    assert torch.equal(both(first), both(second))
+    began = [label for label, before in zip(labels, ["", *labels], strict=False) if label != before]
+    encoded = [label for label in began if label.startswith("encoding")]
+    assert encoded != [] and len(set(encoded)) == len(encoded)
+    assert {model.kind for model in cached_models(cache_folder())} == {kind}
 
 
 @cache
