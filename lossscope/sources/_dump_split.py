@@ -16,13 +16,13 @@ from lossscope.core.types import Rows
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.reading import show_path
+from lossscope.io.vector_cache import cache_folder
 
 from ._arrays import read_arrays, read_rows
 from ._dot_products import USED, dot_products, require_no_bias
 from ._dump_arrays import caption_image_of, column_of, finite_similarity, read_ids, texts_by_id, unit_matrix
 from ._relations import declared_sides
 from ._shards import is_sharded, read_shards
-from .checkpoints.embedding_cache import cache_folder
 from .checkpoints.input_keys import caption_keys, number_values
 
 

@@ -263,7 +263,7 @@ def test_an_interrupted_sweep_ends_with_130(dump: Path, monkeypatch: pytest.Monk
     result = lossscope("cocos", dump, "--objective", "triplet")
     assert result.exit_code == 130
     assert result.stderr.splitlines()[-1] == (
-        "Interrupted; nothing is kept without --out DIR, which the same command would resume."
+        "Interrupted; no result is kept without --out DIR, which the same command would resume."
     )
     kept = lossscope("cocos", dump, "--objective", "triplet", "--out", "frame")
     assert kept.stderr.splitlines()[-1] == "Interrupted; what was finished is kept."
