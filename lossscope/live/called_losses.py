@@ -15,7 +15,7 @@ from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
 from lossscope.errors import InputError, SpecError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.custom.as_objective import as_objective, name_of_loss
-from lossscope.objectives.custom.signature import CallForm, call_form, call_parameters, without_compilation
+from lossscope.objectives.custom.signature import CallForm, call_form, call_parameters, unwrapped
 from lossscope.objectives.custom.wrap_loss import wrap_loss
 from lossscope.objectives.custom.wrapped_loss import WrappedLoss
 
@@ -40,10 +40,14 @@ class CalledLoss:
     _form: CallForm = field(init=False)
 
     def __post_init__(self) -> None:
-        self._target = without_compilation(self.loss)
+        self._target = unwrapped(self.loss)
         self._form = _form_of(self._target)
         if self.objective is None:
             self._own = as_objective(self._target)
+
+    def __reduce__(self) -> Any:
+        """Return how to copy and pickle it: built anew, as the objective of a loss belongs to that loss."""
+        return CalledLoss, (self.loss, self.objective, self.sides)
 
     def call(self, loss: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result:
         """Return the result of the loss, and its arguments as observed."""

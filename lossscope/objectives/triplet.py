@@ -14,14 +14,14 @@ from lossscope.errors import InputError
 
 from ._formulas import positive_of
 from ._several_positives import Taken, over_positives
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.hinge import HingeRule
 
 _TRAITS = Traits(conventions=CONVENTIONS, statistics=("C_q", "C_q_all", "C_B", "C_0"))
 
 
 @dataclass(frozen=True)
-class Triplet(Loss):
+class Triplet(LossObjective):
     """l_q = Σ_n max(0, margin − s₊ + s_n).
 
     Every negative inside the margin has weight 1; one exactly at the margin has none.

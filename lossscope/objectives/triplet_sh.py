@@ -14,14 +14,14 @@ from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
 from ._several_positives import Taken, over_positives
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.hardest import HardestNegativeRule
 
 _TRAITS = Traits(conventions=CONVENTIONS, statistics=("C_q", "C_q_all", "C_B", "C_0"), needs_warmup=True)
 
 
 @dataclass(frozen=True)
-class TripletSH(Loss):
+class TripletSH(LossObjective):
     """l_q = max(0, margin − s₊ + max_n s_n).
 
     If several negatives are the hardest, the first one has the weight (E11).

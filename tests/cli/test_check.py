@@ -17,11 +17,11 @@ from tests.command_line import lossscope
 
 MINE = """
 from dataclasses import dataclass
-from lossscope.objectives.base import Loss, positive_of
+from lossscope.objectives.base import LossObjective, positive_of
 
 
 @dataclass(frozen=True)
-class Mine(Loss):
+class Mine(LossObjective):
     keep: bool = True
 
     def values(self, S, mask):

@@ -32,11 +32,13 @@ REQUIRED = object()  # default of an option that must be given
 Parameters = Mapping[str, inspect.Parameter]
 
 
-def without_compilation(target: Any) -> Any:
-    """Return the function or module that torch.compile was given; it is called with batches of many sizes."""
+def unwrapped(target: Any) -> Any:
+    """Return the function or module that torch.compile or `LossScope.wrap` was given: trial batches run on it."""
     if isinstance(target, partial):
-        inner = without_compilation(target.func)
+        inner = unwrapped(target.func)
         return target if inner is target.func else partial(inner, *target.args, **target.keywords)
+    if hasattr(type(target), "lossscope_watch"):
+        return unwrapped(target.lossscope_watch.given)
     if isinstance(target, nn.Module):
         return getattr(target, "_orig_mod", target)
     return getattr(target, "_torchdynamo_orig_callable", target)
