@@ -50,8 +50,11 @@ def test_the_correction_of_a_sampled_softmax_is_minus_log_q(tmp_path: Path) -> N
 
 
 @each("words", [("cocos", "--objective", "ntxent"), ("eval",), ("doctor",)])
-def test_commands_say_the_score_in_their_first_line(words: tuple[str, ...], tmp_path: Path) -> None:
-    result = lossscope(words[0], str(dump(tmp_path / "a.npz")), "--score", "dot", "--quiet", *words[1:])
+def test_commands_say_the_score_in_their_first_line(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = lossscope(words[0], str(dump(Path("a.npz"))), "--score", "dot", "--quiet", *words[1:])
     assert result.exit_code in (0, 1), result.stderr
     assert "dot products of its embeddings" in " ".join(result.stdout.partition("\n\n")[0].split())
 
