@@ -22,7 +22,12 @@ class TextRows:
     A file is a path, a URL that fsspec opens, a folder, a pattern, or several of these with commas between (in quotes).
     Columns are `query` (or anchor, question), `positive` (pos, answer) and `negative` (neg), each a text or a list, as
     `positives`, or as negative_1, negative_2, ...; and `id` (query_id) of the query. In CSV files a value may be a JSON
-    list. `columns` has other names: columns="query=title,positive=body".
+    list. `columns` has other names: columns="query=title,positive=body". Passages of Tevatron and DPR are lists of
+    `{"docid", "title", "text"}`.
+
+    Pairs may have a score or a label instead: sentence1, sentence2 (or sentence_A, text1, question1, premise, ...) and
+    label, score or similarity_score. Rows of label 1, or with a score of at least `cut`, are positives, all others
+    negatives of their query.
 
     Queries of equal text are one query with the positives of all its rows, unless they have ids, which then decide.
     Documents of exactly equal text are one document. Notices count both, and what is left out of
@@ -37,8 +42,9 @@ class TextRows:
     val_share: float = 0.1  # of the queries that are val, where neither val nor test is given
     test_share: float = 0.1  # of the queries that are test, there
     seed: int = 0  # of the hash that holds them out
-    columns: str = ""  # names of columns: query=...,positive=...,negative=...,id=...
+    columns: str = ""  # names of columns: query=...,positive=...,negative=...,score=...,id=...
     negatives: int = 0  # number of negatives of each query, the first ones; 0: all
+    cut: float | None = None  # score from which on a pair is a positive; None: by the scale of the scores
 
     def __post_init__(self) -> None:
         if self.negatives < 0:
@@ -64,7 +70,7 @@ class TextRows:
     def row_source(self, name: str) -> RowSource:
         """Return the rows of the split of a name."""
         require_split(name, self.splits(), "texts")
-        files = RowFiles.parse(self._file(name), self._names)
+        files = RowFiles.parse(self._file(name), self._names, self.cut)
         return CutRows(files, self._cut, name) if self.val is None and self.test is None else files
 
     def _file(self, name: str) -> str:
