@@ -14,6 +14,17 @@ _SIDES = (("queries", "documents"), ("images", "captions"), ("embeddings", "labe
 _ROWS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 _TABLES = {".csv": "csv({!r})", ".tsv": r"csv({!r}, sep='\t')", ".parquet": "parquet({!r})"}  # how pandas reads them
 _PICKLES = (".pkl", ".pickle")
+_INDICES = {  # suffix -> library, and how its vectors are read
+    ".faiss": ("faiss", "i = faiss.read_index({0!r})", "i.reconstruct_n(0, i.ntotal)"),
+    ".index": ("faiss", "i = faiss.read_index({0!r})", "i.reconstruct_n(0, i.ntotal)"),
+    ".usearch": ("usearch.index", "i = usearch.index.Index.restore({0!r})", "np.stack(i.get(np.sort(i.keys)))"),
+    ".hnsw": (
+        "hnswlib",
+        "i = hnswlib.Index('cosine', dim=WIDTH); i.load_index({0!r})",
+        "np.array(i.get_items(sorted(i.get_ids_list())))",
+    ),
+    ".lance": ("lance", "i = lance.dataset({0!r}).to_table()", "np.array(i['vector'].to_pylist(), 'float32')"),
+}
 
 
 def how_to_convert(path: Path, folder_is_source: bool = False) -> str | None:
@@ -24,6 +35,8 @@ def how_to_convert(path: Path, folder_is_source: bool = False) -> str | None:
         folder_is_source: whether the folder that it is in is one.
     """
     suffix = path.suffix.lower()
+    if suffix in _INDICES:
+        return _of_index(path, suffix, folder_is_source)
     if path.is_dir():
         return _of_saved_data(path) if _is_saved_data(path) else None
     if suffix == ".npy":
@@ -68,6 +81,14 @@ def _of_array(path: Path, folder_is_source: bool) -> str:
         f"it is one array. Save both sides, in Python: import numpy as np; {_savez(path, load, '...')}, or their "
         f"similarities: {_call(path, {'similarity': load})}"
     )
+
+
+def _of_index(path: Path, suffix: str, folder_is_source: bool) -> str:
+    if folder_is_source:
+        return f"it is one index of a folder that is a dump. Give the folder: {show_path(path.parent)}"
+    library, load, vectors = _INDICES[suffix]
+    code = f"import numpy as np, {library}; {load.format(str(path))}; {_savez(path, vectors, '...')}"
+    return f"it is one index, of one side. Save both sides, in Python: {code}"
 
 
 def _of_rows(path: Path, suffix: str) -> str:

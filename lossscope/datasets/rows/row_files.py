@@ -1,4 +1,4 @@
-"""Files of rows: JSON lines, CSV, parquet, and what `save_to_disk` writes; several are read one after the other."""
+"""Files of rows: JSON, CSV, TSV, parquet, and what `save_to_disk` writes; several are read one after the other."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ READERS: dict[str, _Reader] = {
     ".ndjson": iter_json_lines,
     ".json": iter_json_lines,
     ".csv": iter_csv_rows,
+    ".tsv": iter_csv_rows,
     ".parquet": iter_parquet_rows,
     ".arrow": iter_saved_rows,
 }
@@ -88,7 +89,7 @@ def _iter_rows(file: str, choice: ColumnChoice, number: int, only: Collection[in
     suffix, names = suffix_of(file), choice.names
     for block in READERS[suffix](file, choice.note_column, only):
         if block.lines:
-            yield row_block(_with_lists(block, names) if suffix == ".csv" else block, choice, number)
+            yield row_block(_with_lists(block, names) if READERS[suffix] is iter_csv_rows else block, choice, number)
 
 
 def _row_files(location: str) -> Sequence[str]:

@@ -202,3 +202,20 @@ def test_files_that_are_no_rows(text: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("no rows")
     with pytest.raises(InputError, match=says):
         rows_of(text.format(folder=tmp_path))
+
+
+def test_a_tsv_file_has_tabs_between_its_values(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text('query\tpositive\tnegative\nq, "x"\tp\t["n", "m"]\n')
+    assert rows_of(f"{tmp_path}/a.tsv") == [('q, "x"', ["p"], ["n", "m"])]
+
+
+def test_quotes_that_are_letters_are_refused_with_lines_that_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GLUE's files have no quoting: a text may begin with a quote."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.tsv").write_text('query\tpositive\n"I am", he said\tx\n')
+    with pytest.raises(InputError, match=r"a\.tsv must be a whole CSV table") as caught:
+        rows_of("a.tsv")
+    exec(str(caught.value).partition("in Python: ")[2], {})  # the message promises that it runs
+    assert rows_of("a.jsonl") == [('"I am", he said', ["x"], [])]
