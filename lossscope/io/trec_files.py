@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from lossscope.errors import InputError
 
 from .json_files import shorten
 from .line_blocks import iter_lines
 from .reading import show_path
+
+_MOST = 4096  # letters of a line that is looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,16 @@ def iter_judgements(location: str) -> Iterator[ScoredDocument]:
         if not score.removeprefix("-").isdecimal() or len(score) > 9:
             raise InputError(f"score in line {number} of {name} must be a whole number; got {shorten(score)}")
         yield ScoredDocument(number, columns[0], columns[-2], int(score))
+
+
+def is_run(path: Path) -> bool:
+    """Return whether a file begins with a line of a run: six columns with numbers as rank and score."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            columns = file.readline(_MOST).split()
+        return len(columns) == 6 and columns[3].removeprefix("-").isdecimal() and float(columns[4]) == float(columns[4])
+    except (OSError, ValueError):  # a folder, bytes that are no text, a word where the score is
+        return False
 
 
 def iter_run(location: str) -> Iterator[ScoredDocument]:

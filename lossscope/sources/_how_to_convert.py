@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from lossscope.io.reading import show_path
+from lossscope.io.trec_files import is_run
 
 _SIDES = (("queries", "documents"), ("images", "captions"), ("embeddings", "labels"))  # that a dump has by these names
 _ROWS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
@@ -43,6 +44,11 @@ def how_to_convert(path: Path, folder_is_source: bool = False) -> str | None:
         return _of_array(path, folder_is_source)
     if suffix in _ROWS:
         return _of_rows(path, suffix)
+    if is_run(path):
+        return (
+            "it is a TREC run, a ranking without embeddings. Evaluate it by its judgements: "
+            f"lossscope eval {path} --judgements QRELS"
+        )
     if suffix in _PICKLES:
         return (
             "it is a pickle, which can run code when it is opened. If you trust it, save both sides, in Python: import "
