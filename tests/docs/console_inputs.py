@@ -233,6 +233,15 @@ def _run_of_beir(inputs: Inputs, path: Path) -> None:
     path.write_text(ranked, encoding="utf-8")
 
 
+def _qrels(inputs: Inputs, path: Path) -> None:
+    path.write_text("".join(f"{n} 0 {n} 1\n" for n in range(8)), encoding="utf-8")
+
+
+def _scored_pairs(inputs: Inputs, path: Path) -> None:
+    rows = "".join(f"what is {n} ?,it is {n},{n % 6}\n" for n in range(60))
+    path.write_text(f"sentence1,sentence2,score\n{rows}", encoding="utf-8")
+
+
 def _text_encoder(inputs: Inputs, path: Path) -> None:
     from tests.sources.text_folders import text_encoder
 
@@ -362,6 +371,9 @@ MAKERS: dict[str, Callable[[Inputs, Path], None]] = {
     "test.jsonl": _texts,
     "scifact": _folder_of_beir,
     "bm25.trec": _run_of_beir,
+    "dense.trec": _run_of_beir,
+    "qrels.txt": _qrels,
+    "stsb.csv": _scored_pairs,
     "bge-small": _text_encoder,
     "minilm": _sentence_transformer,
     "train.csv": _log,
