@@ -10,6 +10,7 @@ from lossscope.io.reading import show_path
 from .base import Split, require_split
 from .rows.column_names import ColumnNames
 from .rows.held_out import HeldOut
+from .rows.id_texts import IdTexts
 from .rows.row_files import RowFiles
 from .rows.row_source import CutRows, RowSource
 from .rows.text_split import split_of_rows
@@ -29,6 +30,9 @@ class TextRows:
     label, score or similarity_score. Rows of label 1, or with a score of at least `cut`, are positives, all others
     negatives of their query.
 
+    With `corpus`, positives and negatives (`pos`, `neg`) are ids of its documents, and with `queries` a row's `qid` is
+    the id of a query: the files of msmarco-hard-negatives.
+
     Queries of equal text are one query with the positives of all its rows, unless they have ids, which then decide.
     Documents of exactly equal text are one document. Notices count both, and what is left out of
     the negatives because it is a positive of the query. Where no val or test is given, a hash of the query holds out
@@ -45,6 +49,8 @@ class TextRows:
     columns: str = ""  # names of columns: query=...,positive=...,negative=...,score=...,id=...
     negatives: int = 0  # number of negatives of each query, the first ones; 0: all
     cut: float | None = None  # score from which on a pair is a positive; None: by the scale of the scores
+    corpus: str | None = None  # file of documents by id, where rows name ids
+    queries: str | None = None  # file of queries by id, where rows name ids
 
     def __post_init__(self) -> None:
         if self.negatives < 0:
@@ -54,6 +60,8 @@ class TextRows:
                 raise InputError(
                     f"texts:{name} must name files of rows; got {file!r}. Leave it out where there are none"
                 )
+        if self.queries is not None and self.corpus is None:
+            raise InputError("texts:queries=FILE needs the documents, too: corpus=FILE")
         _ = self._names, self._cut
 
     def splits(self) -> tuple[str, ...]:
@@ -70,12 +78,16 @@ class TextRows:
     def row_source(self, name: str) -> RowSource:
         """Return the rows of the split of a name."""
         require_split(name, self.splits(), "texts")
-        files = RowFiles.parse(self._file(name), self._names, self.cut)
+        files = RowFiles.parse(self._file(name), self._names, self.cut, self._ids)
         return CutRows(files, self._cut, name) if self.val is None and self.test is None else files
 
     def _file(self, name: str) -> str:
         named = {"val": self.val, "test": self.test}.get(name)
         return self.file if named is None else named
+
+    @property
+    def _ids(self) -> IdTexts | None:
+        return None if self.corpus is None else IdTexts(self.corpus, self.queries, self.negatives)
 
     @property
     def _names(self) -> ColumnNames:

@@ -29,10 +29,25 @@ class ColumnNames:
     """
 
     query: tuple[str, ...] = ("query", "anchor", "question", *PAIRS)
-    positive: tuple[str, ...] = ("positive", "pos", "positive_passages", "positive_ctxs", "answer", *PAIRS.values())
-    negative: tuple[str, ...] = ("negative", "neg", "negative_passages", "hard_negative_ctxs", "negative_ctxs")
+    positive: tuple[str, ...] = (
+        "positive",
+        "pos",
+        "positive_passages",
+        "positive_ctxs",
+        "positive_document_ids",
+        "answer",
+        *PAIRS.values(),
+    )
+    negative: tuple[str, ...] = (
+        "negative",
+        "neg",
+        "negative_passages",
+        "hard_negative_ctxs",
+        "negative_ctxs",
+        "negative_document_ids",
+    )
     score: tuple[str, ...] = ("label", "labels", "score", "similarity_score", "relatedness_score", "is_duplicate")
-    id: tuple[str, ...] = ("id", "query_id")  # of the query
+    id: tuple[str, ...] = ("id", "query_id", "qid")  # of the query
 
     @classmethod
     def parse(cls, text: str) -> ColumnNames:

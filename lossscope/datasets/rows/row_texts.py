@@ -18,6 +18,7 @@ from .passages import passage_text
 from .row_block import RowBlock, TextLists
 
 _MAX_TEXTS = 1 << 16  # positives, or negatives, of a row
+_HINT = ". Where these are ids, name their texts: texts:file=...,corpus=collection.tsv,queries=queries.tsv"
 
 
 def row_block(block: ColumnBlock, choice: ColumnChoice, file: int) -> RowBlock:
@@ -63,7 +64,7 @@ def _queries(block: ColumnBlock, choice: ColumnChoice) -> list[str]:
         known = ", ".join(map(repr, block.columns))
         raise InputError(
             f"{block.place(row)} must have a text as its query, {names}; got {shorten(queries[row])}. Its columns are "
-            f"{known}: columns=query=NAME names another"
+            f"{known}: columns=query=NAME names another" + ("" if columns or not choice.columns("id", block) else _HINT)
         )
     return queries
 
@@ -127,5 +128,6 @@ def _flatten_slowly(block: ColumnBlock, names: Sequence[str]) -> TextLists:
                     lists[-1].append((text, None))
                 else:
                     what = "a text or a list of texts"
-                    raise InputError(f"{name!r} of {block.place(row)} must be {what}; got {shorten(value)}")
+                    hint = _HINT if isinstance(text, int) and not isinstance(text, bool) else ""
+                    raise InputError(f"{name!r} of {block.place(row)} must be {what}; got {shorten(value)}{hint}")
     return TextLists.of(lists)
