@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.foreign_arrays import to_tensor
 from lossscope.core.sides import IMAGE_TEXT, ITEM, QUERY_DOCUMENT, Sides
 from lossscope.core.similarity import Mask, largest_beyond_cosines, normalise, require_one_width
 from lossscope.core.types import DIRECTIONS
@@ -330,8 +331,8 @@ def _as_tensor(x: Any, what: str) -> Tensor | None:
     if x is None or isinstance(x, Tensor):
         return x
     try:
-        return torch.as_tensor(x)
-    except (TypeError, ValueError, RuntimeError) as error:
+        return to_tensor(x, what)
+    except InputError as error:
         shape = "(images, captions) similarities" if what == "S" else "(n, d) embeddings, not texts or pictures"
         raise InputError(
             f"{what} must be a matrix of numbers, {shape}; got {type(x).__name__}. Write watch(S), or "
@@ -343,8 +344,8 @@ def _as_labels(labels: Any) -> Tensor | None:
     """Return labels as numbers: texts become class numbers, anything else stays as it is."""
     if labels is None or isinstance(labels, Tensor):
         return labels
-    array = np.asarray(labels)
-    if array.dtype.kind in "US":
+    array = np.asarray(labels) if isinstance(labels, np.ndarray | list | tuple) else None
+    if array is not None and array.dtype.kind in "US":
         return torch.from_numpy(np.unique(array, return_inverse=True)[1].reshape(array.shape))
     return _as_tensor(labels, "labels")
 
