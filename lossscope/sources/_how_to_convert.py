@@ -8,10 +8,12 @@ from typing import Any
 
 from torch import Tensor
 
+from lossscope.io.json_runs import is_mteb_result
 from lossscope.io.reading import show_path
 from lossscope.io.trec_files import is_run
 
 _SIDES = (("queries", "documents"), ("images", "captions"), ("embeddings", "labels"))  # that a dump has by these names
+_MOST_FILES = 20  # of a folder that are looked at
 _ROWS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 _TABLES = {".csv": "csv({!r})", ".tsv": r"csv({!r}, sep='\t')", ".parquet": "parquet({!r})"}  # how pandas reads them
 _PICKLES = (".pkl", ".pickle")
@@ -36,6 +38,12 @@ def how_to_convert(path: Path, folder_is_source: bool = False) -> str | None:
         folder_is_source: whether the folder that it is in is one.
     """
     suffix = path.suffix.lower()
+    if is_mteb_result(path) or (path.is_dir() and any(map(is_mteb_result, sorted(path.glob("*.json"))[:_MOST_FILES]))):
+        return (
+            "it has MTEB's mean scores of a task, and no single queries to compare. Save predictions: "
+            "mteb.evaluate(model, tasks, prediction_folder='predictions'), then lossscope eval "
+            "predictions/TASK_predictions.json --judgements QRELS"
+        )
     if suffix in _INDICES:
         return _of_index(path, suffix, folder_is_source)
     if path.is_dir():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,3 +85,43 @@ def test_a_run_is_known_by_its_first_line(text: str, expected: bool, tmp_path: P
     (tmp_path / "a").write_text(text)
     assert is_run(tmp_path / "a") == expected
     assert not is_run(tmp_path)
+
+
+def test_json_of_other_programs_is_read_as_the_lines_are(files: tuple[Path, Path]) -> None:
+    """BEIR, pytrec_eval and ranx have query -> document -> score; MTEB has it by subset and split."""
+    run: dict[str, dict[str, float]] = {}
+    qrels: dict[str, dict[str, int]] = {}
+    for line in KNOWN["run"]:
+        query, _, document, _, score, _ = line.split()
+        run.setdefault(query, {})[document] = float(score)
+    for line in KNOWN["qrels"]:
+        query, _, document, grade = line.split()
+        qrels.setdefault(query, {})[document] = int(grade)
+    folder, expected = files[0].parent, judge_run(*files).per_query
+    predictions: Any = {"mteb_model_meta": {"model_name": "m"}, "default": {"test": run}}
+    for name, content in (("run", run), ("qrels", qrels), ("predictions", predictions)):
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    for name in ("run.json", "predictions.json"):
+        assert is_run(folder / name)
+        assert judge_run(folder / name, folder / "qrels.json").per_query.equals(expected)
+    predictions["default"]["dev"] = run
+    (folder / "predictions.json").write_text(json.dumps(predictions))
+    with pytest.raises(InputError, match="must have predictions of one split; it has default test, default dev"):
+        judge_run(folder / "predictions.json", folder / "qrels.json")
+
+
+@each("content, says", [
+    ({"q1": {"d1": "x"}}, "'d1' of 'q1' in .* must be query -> document -> number; got 'x'"),
+    ({"q1": [1]}, "'q1' of .* must be an object"),
+])  # fmt: skip
+def test_json_of_another_form_is_named(content: Any, says: str, files: tuple[Path, Path]) -> None:
+    (files[0].parent / "run.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=says):
+        judge_run(files[0].parent / "run.json", files[1])
+
+
+def test_results_of_mteb_are_refused_with_what_works(tmp_path: Path) -> None:
+    result = {"dataset_revision": "1", "task_name": "SciFact", "mteb_version": "2.0", "scores": {"test": []}}
+    (tmp_path / "SciFact.json").write_text(json.dumps(result))
+    for path in (tmp_path, tmp_path / "SciFact.json"):
+        assert "lossscope eval predictions/TASK_predictions.json --judgements QRELS" in message(lossscope("eval", path))
