@@ -46,7 +46,15 @@ class ColumnNames:
         "negative_ctxs",
         "negative_document_ids",
     )
-    score: tuple[str, ...] = ("label", "labels", "score", "similarity_score", "relatedness_score", "is_duplicate")
+    score: tuple[str, ...] = (
+        "label",
+        "labels",
+        "score",
+        "scores",
+        "similarity_score",
+        "relatedness_score",
+        "is_duplicate",
+    )
     id: tuple[str, ...] = ("id", "query_id", "qid")  # of the query
 
     @classmethod

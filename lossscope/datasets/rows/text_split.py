@@ -8,7 +8,7 @@ from lossscope.errors import InputError
 from lossscope.io.json_files import shorten
 
 from ..base import Split
-from .row_block import RowBlock
+from .row_block import RowBlock, TextLists
 from .text_pairs import TextPairs
 
 
@@ -47,12 +47,14 @@ class _RowsByText:
         if self.rows and bool(self.pairs.query_ids) != (block.ids is not None):
             raise InputError(f"rows must all have an id, or none; {block.place(0)} differs from those before")
         for row, query, positives, negatives in zip(
-            range(len(block)), block.queries, block.positives.pairs(), block.negatives.pairs(), strict=True
+            range(len(block)), block.queries, block.positives, block.negatives, strict=True
         ):
             number = self._query(block, row, query)
-            where = block, row
-            self.pairs.positives += [(number, self._document(text, id, where)) for text, id in positives]
-            self.pairs.negatives += [(number, self._document(text, id, where)) for text, id in negatives]
+            self.pairs.positives += [(number, self._document(text)) for text in positives]
+            self.pairs.negatives += [(number, self._document(text)) for text in negatives]
+        for lists in (block.positives, block.negatives):
+            if lists.ids is not None:
+                self._note_ids(block, lists)
         self.is_scored |= block.is_scored
         self.rows += len(block)
         self.notices[block.file] = block.notices
@@ -104,19 +106,24 @@ class _RowsByText:
             )
         return number
 
-    def _document(self, text: str, id: str | None, where: tuple[RowBlock, int]) -> int:
-        """Return the row of a document. Raises InputError for one id of two texts."""
+    def _document(self, text: str) -> int:
         number = self.documents.setdefault(text, len(self.documents))
         if number == len(self.pairs.documents):
             self.pairs.documents.append(text)
-        if id is not None and self.document_ids.setdefault(id, number) != number:
-            block, row = where
-            other = shorten(self.pairs.documents[self.document_ids[id]])
-            raise InputError(
-                f"documents of one id must be equal; {block.place(row)} has another text than {other} for {shorten(id)}"
-            )
         self.mentions += 1
         return number
+
+    def _note_ids(self, block: RowBlock, lists: TextLists) -> None:
+        """Keep the ids of documents. Raises InputError for one id of two texts."""
+        for row, pairs in enumerate(lists.pairs()):
+            for text, id in pairs:
+                number = self.documents[text]
+                if id is not None and self.document_ids.setdefault(id, number) != number:
+                    other = shorten(self.pairs.documents[self.document_ids[id]])
+                    raise InputError(
+                        f"documents of one id must be equal; {block.place(row)} has another text than {other} for "
+                        f"{shorten(id)}"
+                    )
 
     def _ids_of_documents(self) -> tuple[list[str], list[str]]:
         """Return the first id of each document, and what to say of ids; no ids where a document has none."""

@@ -145,9 +145,16 @@ def test_other_scores_of_queries_and_positives_are_not_read_and_it_says_so(
     file = write(tmp_path, ("query", "positive", name), [("q", "p", values[0]), ("r", "s", values[1])])
     split = whole(file)
     assert len(pairs(split)[0]) == 2
-    assert f"{name!r} of {file} is not read, every row is taken as a positive" in split.notices[0]
+    assert f"{name!r} of {file} is not read, as it is not a label of 0 and 1: every text" in split.notices[0]
     if name == "score":
         assert len(pairs(whole(file, cut=0.5))[0]) == len(pairs(whole(file, cut=0.5, columns="score=score"))[0]) == 1
+
+
+def test_scores_of_a_list_of_answers_are_told_and_cut(tmp_path: Path) -> None:
+    """What mine_hard_negatives(output_format="labeled-list", output_scores=True) writes: negatives among the answers."""
+    file = write(tmp_path, ("query", "answer", "scores"), [("q", ["p", "n"], [0.9, 0.3])])
+    assert "'scores' of" in whole(file).notices[0] and len(pairs(whole(file))[0]) == 2
+    assert pairs(whole(file, cut=0.5)) == ([("q", "p")], [("q", "n")])
 
 
 def test_an_id_of_a_pair_is_not_of_its_query(tmp_path: Path) -> None:
