@@ -115,8 +115,8 @@ def _usual_cut(low: float, high: float, column: str, file: str) -> float:
 
 def _unread(column: str, file: str) -> str:
     return (
-        f"{column!r} of {file} is not read, as it is not a label of 0 and 1: every text among the positives is one. Where "
-        "texts with a low score are none, add cut=S"
+        f"{column!r} of {file} is not read, as it is not a label of 0 and 1: every text among the positives is one. "
+        "Where texts with a low score are none, add cut=S"
     )
 
 

@@ -151,7 +151,7 @@ def test_other_scores_of_queries_and_positives_are_not_read_and_it_says_so(
 
 
 def test_scores_of_a_list_of_answers_are_told_and_cut(tmp_path: Path) -> None:
-    """What mine_hard_negatives(output_format="labeled-list", output_scores=True) writes: negatives among the answers."""
+    """What mine_hard_negatives writes as labeled-list with output_scores: negatives among the answers."""
     file = write(tmp_path, ("query", "answer", "scores"), [("q", ["p", "n"], [0.9, 0.3])])
     assert "'scores' of" in whole(file).notices[0] and len(pairs(whole(file))[0]) == 2
     assert pairs(whole(file, cut=0.5)) == ([("q", "p")], [("q", "n")])
