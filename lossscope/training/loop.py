@@ -76,6 +76,9 @@ def _start(
     run = outputs.run
     run.require_new()
     task = prepare_task(components, run.path, device, progress=outputs.observers.progress)
+    of_data = list(dict.fromkeys((*task.train.notices, *task.val.notices)))
+    for text in of_data:
+        outputs.observers.notice(text)
     state = new_state(task)
     require_same_state(task, state, run)
     outputs = _outputs(task, state, outputs, schedule)
@@ -86,7 +89,7 @@ def _start(
         write_recipe(task.recipe, run.config)
     outputs.observers.warn(_remember_trust(run, recipe, schedule))
     setting = {"device": str(task.device), "threads": torch.get_num_threads(), "processes": task.processes.size}
-    run.event("started", versions=versions(), notices=notices, **setting)
+    run.event("started", versions=versions(), notices=[*notices, *of_data], **setting)
     return train_epochs(task, state, outputs)
 
 
