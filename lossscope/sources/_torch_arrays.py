@@ -62,7 +62,8 @@ def read_torch_arrays(path: Path, split: str) -> tuple[dict[str, Any], list[str]
         raise InputError(f"--split of {name} must be one of {', '.join(map(str, splits))}; got {split}")
     if chosen is None:
         hint = tensors_to_dump(path, content)
-        raise InputError(f"{name} must hold two sides, or a labelled set, by name" + (f"; {hint}" if hint else ""))
+        what = f"it holds {type(content).__name__}" + (f": {hint}" if hint else "")
+        raise InputError(f"{name} must be a lossscope checkpoint, or hold two sides or a labelled set by name; {what}")
     others = [str(other) for other in splits if other != chosen]
     also = f"; {', '.join(others)} {'is' if len(others) == 1 else 'are'} not read" if others else ""
     return _arrays(content[chosen]), [f"{name} is read for its {str(chosen)!r}{also}"], str(chosen)
