@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from pytorch_metric_learning import losses  # type: ignore[import-untyped]
 
 from lossscope.live.monitor import LossScope
 from lossscope.training.batching import epoch_batches
@@ -23,6 +24,7 @@ from lossscope.training.step import Step, train_step
 from lossscope.training.task import prepare_task
 
 PAIRS = 128
+ITEMS = 32  # of the first calls, in pairs
 PROBES = ("cocos", "similarity", "contributors")
 WARMUP = 3  # calls that do not count
 
@@ -53,8 +55,19 @@ def milliseconds(function: Callable[[], object], n: int) -> float:
     return statistics.median(times)
 
 
+def first_calls(n: int) -> list[float]:
+    """Return the milliseconds of n new LossScopes, each with an equal loss of pytorch-metric-learning and one call."""
+    x, labels = torch.randn(ITEMS, 64, requires_grad=True), torch.arange(ITEMS) // 2
+    times = []
+    for _ in range(n):
+        start = time.perf_counter()
+        LossScope().wrap(losses.NTXentLoss(0.05))(x, labels)
+        times.append(1000 * (time.perf_counter() - start))
+    return times
+
+
 def main() -> None:
-    """Print the time of each set of probes, and its ratio to that of a step."""
+    """Print the time of each set of probes, and its ratio to that of a step; then that of first calls."""
     torch.set_num_threads(1)
     S = 0.3 * torch.randn(PAIRS, PAIRS, generator=torch.Generator().manual_seed(0)) + 0.5 * torch.eye(PAIRS)
     with tempfile.TemporaryDirectory() as folder:
@@ -64,6 +77,9 @@ def main() -> None:
         scope = LossScope("ntxent:tau=0.05", probes)
         watch = milliseconds(lambda scope=scope: scope.watch(S), 300)  # type: ignore[misc]
         print(f"watch with {' + '.join(probes)}: {watch:.2f} ms, {100 * watch / step:.1f} % of the step")
+    first, *others = first_calls(8)
+    print(f"a new LossScope around NTXentLoss and its first call: {statistics.median(others):.1f} ms")
+    print(f"the same where the process has measured no equal loss: {first:.1f} ms")
 
 
 if __name__ == "__main__":

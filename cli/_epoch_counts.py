@@ -32,7 +32,7 @@ def print_epochs(options: SweepArguments, probes: Sequence[str], picture: Path |
     rows = epoch_rows(options, probes)
     if not writes_results():
         return
-    typed = {"name": "diff", "sources": [str(options.sources[0])], "epochs": True, "split": options.request.split}
+    typed = {"name": "diff", "sources": [str(options.sources[0])], "epochs": True, "split": options.request.named_split}
     print_results(rows, lambda: tables.build(rows), typed, options.format, schema=SCHEMA)
     if picture is not None:
         from lossscope.plots import epoch_counts, style

@@ -120,6 +120,7 @@ class SweptRows:
     summary: pd.DataFrame  # summary rows
     batches: pd.DataFrame  # rows of batches
     shown: pd.DataFrame  # rows of the queries that --show lists
+    split: str | None  # of the sources
     audit_status: str = ""  # what the probabilities of --audit are; empty without one
 
 
@@ -183,7 +184,7 @@ def run_sweep(arguments: SweepArguments, name: str, selection: Selection) -> Swe
     summary = join(result.summary for result in results)
     batches = pd.concat([result.batches for result in results], ignore_index=True)
     listed = pd.concat(shown, ignore_index=True) if shown else pd.DataFrame()
-    return SweptRows(summary, batches, listed, "" if listing is None else listing.status)
+    return SweptRows(summary, batches, listed, whole.split, "" if listing is None else listing.status)
 
 
 def _objectives_of_sources(arguments: SweepArguments) -> tuple[Objective, ...]:
@@ -257,7 +258,7 @@ def print_summary(arguments: SweepArguments, swept: SweptRows, command: Mapping[
     sources = [str(source) for source in arguments.sources]
     if "unit" in command:  # that the rows are in, where none was typed
         command = {**command, "unit": command["unit"] or ", ".join(rows["weight_unit"].dropna().unique())}
-    named = {"name": command["name"], "sources": sources, "split": arguments.request.split}
+    named = {"name": command["name"], "sources": sources, "split": swept.split}
     more: dict[str, Any] = {}
     if arguments.show is not None:
         from lossscope.engine.heaviest_negatives import document

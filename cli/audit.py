@@ -17,7 +17,6 @@ from ._app import Work, command
 from ._options import resolve_device, usage
 from ._output import fold, notice, print_path
 from ._progress import progress
-from ._running import is_typed
 from ._sources import OF_TRAIN
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def audit(
         raise usage("--worth is for an audit's mask; --pairs writes scores alone. Leave one of them out")
     from lossscope.audit.steps.inputs import with_rows
 
-    sources, options = with_rows(targets, options, is_typed("split"))
+    sources, options = with_rows(targets, options)
     with progress() as report:
         source = replace(options.source, device=resolve_device(options.source.device), progress=report)
         options = replace(options, source=source)

@@ -75,7 +75,7 @@ def compare(
         notice(f"Note: left out, because the other system has no such seed: {left_out}.")
     arguments = {
         "name": "compare", "runs": [str(run) for run in runs], "metrics": list(metrics),
-        "baseline": comparison.baseline, "all_pairs": comparison.all_pairs, "split": request.split,
+        "baseline": comparison.baseline, "all_pairs": comparison.all_pairs, "split": request.named_split,
         "resamples": resampling.resamples, "level": resampling.level, "seed": resampling.seed,
     }  # fmt: skip
     print_results(rows, lambda: [tables.build(rows)], arguments, format, out, SCHEMA)
@@ -92,12 +92,15 @@ def _queries(
     from lossscope.training.recipe_files import printed_choices
 
     models: list[TrainedModel] = []
+    used: dict[str, None] = {}
     parts: list[pd.DataFrame] = []
     for run in runs:
         embedded = load_source(run, request, report)
         models.append(TrainedModel(embedded.name, embedded.seed, printed_choices(embedded.recipe)))
+        used |= dict.fromkeys([embedded.used] if embedded.used else [])
         parts.append(per_query(embedded, report, cutoffs))
-    systems = name_systems(models, request.data)
+    tested = ", ".join(used) or request.data
+    systems = name_systems(models, tested)
     return pd.concat([rows.assign(**system) for rows, system in zip(parts, systems, strict=True)], ignore_index=True)
 
 

@@ -24,7 +24,7 @@ def convert(
         bool,
         Choice(
             None,
-            "Use lossscope's restricted unpickler, for files of Python 2 that torch refuses.",
+            "Use lossscope's restricted unpickler, for files of Python 2, or of pickle protocol 4, that torch refuses.",
             flags="--old-pickle",
         ),
     ] = False,

@@ -130,7 +130,7 @@ def diff(compared: Compared, other: OtherCondition, options: SweepArguments, sho
     negatives = _negatives(queries, sides, a, b)
     _say_what_was_assumed(result, a, b)
     typed = {
-        "name": "diff", "sources": [str(path) for path in paths], "split": options.request.split,
+        "name": "diff", "sources": [str(path) for path in paths], "split": a.split,
         "b_mode": other.b_mode or "eval", "top": shown.top, "by": shown.by,
         **paired_record(sweeps, a, b, options.request.data),
     }  # fmt: skip

@@ -156,7 +156,7 @@ def _summary(examination: Examination) -> list[str]:
 
     state = state_line(examination.state)
     return [
-        fold(f"{examination.source}: {state or 'lossscope could not read its state'}."),
+        fold(f"{examination.heading}: {state or 'lossscope could not read its state'}."),
         fold(verdict_of(examination)),
     ]
 
@@ -168,7 +168,7 @@ def _short(examination: Examination) -> list[str]:
 
     first = state_line(examination.state).partition(";")[0]
     verdict = verdict_of(examination).partition(";")[0].rstrip(".")
-    return [fold(f"{examination.source}: {f'{first}; ' if first else ''}{verdict}.")]
+    return [fold(f"{examination.heading}: {f'{first}; ' if first else ''}{verdict}.")]
 
 
 def _full(finding: Finding) -> list[str]:

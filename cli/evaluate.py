@@ -94,7 +94,7 @@ def evaluate(
     command = {
         "name": "eval",
         "sources": [str(source) for source in sources],
-        "split": request.split,
+        "split": loaded[0].split,
         "folds": options.folds,
         "ensemble": options.ensemble,
     } | ({} if options.k is None else {"k": list(options.k)})

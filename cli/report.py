@@ -77,12 +77,14 @@ def _report_sources(
     require_writable(out)
     sources = []
     for path in map(require_source, paths):
-        counted = load_source(path, replace(request, split=options.split or "train"), bar)
+        counted = load_source(path, replace(request, split=options.split), bar)
         is_dump = counted.split is None
-        ranked = counted if is_dump else load_source(path, replace(request, split=options.test or "test"), bar)
+        ranked = (
+            counted if is_dump else load_source(path, replace(request, split=options.test, usual_split="test"), bar)
+        )
         sources.append(ReportedSource(counted, ranked))
     examined = Options.of(
-        device=resolve_device(request.device), split=options.test or "test", trust_code=request.trust_code
+        device=resolve_device(request.device), split=options.test, usual_split="test", trust_code=request.trust_code
     )
     diagnosis = examine_sources([str(path) for path in paths], examined)
     command = f"lossscope report {' '.join(path.name for path in paths)}"

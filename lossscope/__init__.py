@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
+    "Loss",
     "LossScope",
     "Mask",
     "both",
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Loss": "training.loss_module",
     "LossScope": "live.monitor",
     "Mask": "core.similarity",
     "both": "core.weights",
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from .live.monitor import LossScope
     from .objectives.custom.as_objective import ObjectiveLike
     from .retrieval.per_query import per_query
+    from .training.loss_module import Loss
 
 
 def objective(spec: Any) -> Any:

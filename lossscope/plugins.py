@@ -22,7 +22,7 @@ REQUIRED = {
 }
 """Kind -> attributes that its entries must have; encoders must inherit EncoderSpec, which the encoders check."""
 BASES = {
-    "objectives": "inherit Loss or Gradient of lossscope.objectives.base, or be a function of a loss",
+    "objectives": "inherit LossObjective or Gradient of lossscope.objectives.base, or be a function of a loss",
     "probes": "inherit Probe of lossscope.probes.base",
     "datasets": "have what lossscope.datasets.base.Dataset says",
     "features": "have what lossscope.datasets.features.base.Backbone says",

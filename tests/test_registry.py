@@ -358,10 +358,11 @@ def test_a_plug_in_with_a_former_name_raises_with_the_current_one(kind: str, tmp
             build(kind, f"{path}:Mine")
 
 
+LOSS = "LossObjective"
 OWN_LOSS = """
 from dataclasses import dataclass
 from functools import cached_property
-from lossscope.objectives.base import Loss, Traits
+from lossscope.objectives.base import LossObjective, Traits
 from lossscope.objectives.ntxent import NTXent
 
 @dataclass(frozen=True)
@@ -370,7 +371,7 @@ class Mine({base}):
 """
 
 
-def own_loss(folder: Path, line: str, base: str = "Loss") -> str:
+def own_loss(folder: Path, line: str, base: str = LOSS) -> str:
     path = folder / "own_loss.py"
     path.write_text(OWN_LOSS.format(line=line, base=base), encoding="utf-8")
     return f"{path}:Mine"
@@ -393,19 +394,26 @@ def test_every_former_attribute_of_an_objective_is_refused_with_the_line_to_type
             as_objective(thing)
 
 
+def test_the_former_name_of_the_base_class_is_refused_with_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "old.py"
+    path.write_text("from lossscope.objectives.base import Loss\n", encoding="utf-8")
+    with pytest.raises(SpecError, match="is its former name: import LossObjective"):
+        build("objectives", f"{path}:Mine")
+
+
 def test_all_traits_were_attributes_of_an_objective() -> None:
     assert {item.name for item in dataclasses.fields(Traits)} == set(TRAITS.values())
 
 
 @each("line, base, says", [
-    ('positives, reduction = "many", "mean"', "Loss", 'the line `traits = Traits(positives="many", reduction="mean")`'),
+    ('positives, reduction = "many", "mean"', LOSS, 'the line `traits = Traits(positives="many", reduction="mean")`'),
     ('positives = "many"', "NTXent",
      'traits = Traits(directions=0.5, reduction="mean", conventions=("corrected", "released", "text"), '
      'takes_terms=True, positives="many")`'),
-    ("directions = property(lambda self: 0.5)", "Loss", "a property `traits` that returns Traits(directions=...)"),
-    ("square = cached_property(lambda self: True)", "Loss", "a property `traits` that returns Traits(square=...)"),
-    ('reduction: str = "mean"', "Loss", "a property `traits` that returns Traits(reduction=...)"),
-    ("reduction: str", "Loss", "a property `traits` that returns Traits(reduction=...)"),
+    ("directions = property(lambda self: 0.5)", LOSS, "a property `traits` that returns Traits(directions=...)"),
+    ("square = cached_property(lambda self: True)", LOSS, "a property `traits` that returns Traits(square=...)"),
+    ('reduction: str = "mean"', LOSS, "a property `traits` that returns Traits(reduction=...)"),
+    ("reduction: str", LOSS, "a property `traits` that returns Traits(reduction=...)"),
 ])  # fmt: skip
 def test_the_line_to_type_has_all_that_the_class_says(line: str, base: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=re.escape(says)):

@@ -12,6 +12,7 @@ from lossscope.errors import OptionError
 
 SOURCE, BATCHES, OUTPUT, RUNNING = "Source", "Batches", "Output", "Running"  # headings of --help that commands share
 SPLITS = ("train", "val", "test")  # that most data sets have
+WHOLE = "all"  # the split of all rows of a single file
 
 
 @dataclass(frozen=True)

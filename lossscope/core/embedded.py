@@ -14,7 +14,7 @@ from lossscope.errors import InputError
 
 from .pair import Pair
 from .relations import Relations
-from .sides import Sides, plural
+from .sides import Sides, plural, sides_entry
 from .types import Rows
 from .unit_vectors import unit_rows
 
@@ -43,6 +43,7 @@ class SplitEmbeddings:
     objective: str | None = None  # spec of the objective it was trained with
     seed: int | None = None  # it was trained with
     split: str | None = None
+    used: str = ""  # rows of a file, `all 350 rows of rows.jsonl`, or what the scores are; empty: nothing to say
     notices: tuple[str, ...] = ()  # what the user should know
     warnings: tuple[str, ...] = ()  # what may make the numbers others than the user means, shown in any case
     # image rows and caption rows -> S, or a Pair where the two directions differ
@@ -93,6 +94,11 @@ class SplitEmbeddings:
     def sides(self) -> Sides:
         """What its two sides are called."""
         return self.relations.sides
+
+    @property
+    def further_columns(self) -> dict[str, str]:
+        """Columns of its summary rows beside those that all have: `sides`, and `used`."""
+        return {**sides_entry(self.sides), **({"used": self.used} if self.used else {})}
 
     @property
     def device(self) -> torch.device:

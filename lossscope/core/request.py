@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from .choices import RUNNING, SOURCE, SPLITS, Choice
+from .choices import RUNNING, SOURCE, SPLITS, WHOLE, Choice
 from .types import Progress
 
 Device = Annotated[str, Choice(RUNNING, "auto, cpu, cuda or cuda:INDEX.", words=("auto", "cpu", "cuda"))]
@@ -18,8 +18,16 @@ class Request:
 
     # spec of the data set; None: the one that the source names
     data: Annotated[str | None, Choice(SOURCE, "Data set spec.", names="datasets")] = None
-    # of the data set
-    split: Annotated[str, Choice(SOURCE, "Split of the checkpoint's data.", words=SPLITS)] = "train"
+    # of the data set; None: see `split_of`
+    split: Annotated[
+        str | None,
+        Choice(
+            SOURCE,
+            "Split of the data. Default: train (eval and compare: test), or all rows of a single file.",
+            words=(*SPLITS, WHOLE),
+        ),
+    ] = None
+    usual_split: str = "train"  # of a data set with splits, where none is asked for
     device: Device = "cpu"
     batch_size: int = 256  # items encoded at a time
     # whether embeddings are kept in the cache folder
@@ -44,6 +52,10 @@ class Request:
         str | None,
         Choice(SOURCE, "Names of a dump's two sides, such as user/item; a single name for a labelled set."),
     ] = None
+    # similarity of a dump's embeddings: of their directions, or with their norms and `SIDE_bias`
+    score: Annotated[
+        Literal["cosine", "dot"], Choice(SOURCE, "Similarity of a dump's embeddings; dot keeps their norms.")
+    ] = "cosine"
     # KEY=VALUE to change in the encoder's spec, as score=itm
     encoder: Annotated[
         tuple[str, ...],
@@ -69,3 +81,16 @@ class Request:
     mode_seed: int = 0  # of what is drawn in train mode
     # numbers as they are stored or computed: neither normalised nor refused where they are not finite
     raw: bool = False
+
+    @property
+    def named_split(self) -> str:
+        """The split that was asked for, or the usual one."""
+        return self.split or self.usual_split
+
+    def split_of(self, dataset: object) -> str:
+        """Which split of a data set is read: the one that was asked for, all rows of a single file, or the usual one?
+
+        Args:
+            dataset: its `is_one_file` says whether it is a single file that nobody asked to cut.
+        """
+        return WHOLE if self.split is None and getattr(dataset, "is_one_file", False) else self.named_split

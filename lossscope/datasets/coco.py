@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import glob
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lossscope.core.choices import WHOLE
 from lossscope.errors import InputError
 from lossscope.io.json_files import identifier, member, read_json
+from lossscope.io.reading import show_path
 
 from .base import USUAL_SPLITS, order_splits, require_split
 from .formats.decoding import Fit, Resample, Rgb
-from .formats.picture_dataset import CaptionedPicture, OnError, PictureDataset, split_by_hash
+from .formats.picture_dataset import CaptionedPicture, OnError, PictureDataset, PictureSplit, split_by_hash
 
 _SLOT = "{split}"
 
@@ -24,7 +26,7 @@ class Coco(PictureDataset):
     With `{split}` in file (and folder), each file that matches is a split: the defaults are the layout of 2014; for
     2017 write file=annotations/captions_{split}2017.json,folder={split}2017.
     Without it the one file is cut 80/10/10 into train, val and test by a hash of the image's id alone, so that an image
-    stays in its split whatever else the file contains; the split `all` is the whole file.
+    stays in its split whatever else the file contains. Commands that do not train read the split `all`, the whole file.
     Raises InputError for anything missing or malformed.
     """
 
@@ -48,12 +50,26 @@ class Coco(PictureDataset):
 
     def splits(self) -> tuple[str, ...]:
         """Return the names of the splits, train first."""
-        if _SLOT not in self.file:
-            return (*USUAL_SPLITS, "all")
+        if self.is_one_file:
+            return (*USUAL_SPLITS, WHOLE)
         before, after = self.file.split(_SLOT)
         paths = Path(self.root).glob(f"{glob.escape(before)}*{glob.escape(after)}")
         files = [path.relative_to(self.root).as_posix() for path in paths]
         return order_splits({file[len(before) : len(file) - len(after)] for file in files})
+
+    @property
+    def is_one_file(self) -> bool:
+        """Whether it is a single file: all but a training read all of its images."""
+        return _SLOT not in self.file
+
+    def split(self, name: str) -> PictureSplit:
+        """Return the split of a name, and of a single file how many of its images are used."""
+        split = super().split(name)
+        if not self.is_one_file:
+            return split
+        images, where = len(self._whole_file), show_path(Path(self.root) / self.file)
+        read = "all" if len(split.images) == images else f"{len(split.images)} of"
+        return replace(split, used=f"{read} {images} images of {where}" + f", its split {name}" * (name != WHOLE))
 
     def pictures(self, name: str) -> list[CaptionedPicture]:
         """Return the pictures of a split."""
@@ -67,7 +83,7 @@ class Coco(PictureDataset):
 
     def _items(self, name: str) -> list[CaptionedPicture]:
         if _SLOT not in self.file:
-            return [item for item in self._whole_file if name in ("all", split_by_hash(item.id))]
+            return [item for item in self._whole_file if name in (WHOLE, split_by_hash(item.id))]
         folder = Path(self.root) / self.folder.replace(_SLOT, name)
         return _read(Path(self.root) / self.file.replace(_SLOT, name), folder)
 

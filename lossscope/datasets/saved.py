@@ -14,7 +14,7 @@ from .rows.column_names import ColumnNames
 from .rows.held_out import HeldOut
 from .rows.row_files import RowFiles
 from .rows.row_source import CutRows, RowSource
-from .rows.text_split import split_of_rows
+from .rows.text_split import split_of_files
 
 _ALIASES = {"validation": "val", "valid": "val", "dev": "val"}
 
@@ -23,14 +23,15 @@ _ALIASES = {"validation": "val", "valid": "val", "dev": "val"}
 class Saved:
     """The rows of a Dataset or a DatasetDict in a folder, read without the package `datasets`.
 
-    Columns, and what becomes of equal texts, are those of `texts`. `validation` and `dev` are `val`. Where there is one
-    split only, val_share and test_share of its queries are held out by a hash, and the split `all` has every row.
+    Columns, and what becomes of equal texts, are those of `texts`. `validation` and `dev` are `val`. Of a single
+    Dataset the split `all` has every row: commands that do not train read it, unless a share is given. A training holds
+    out val_share and test_share of its queries, by a hash of the query.
     Raises InputError for anything missing or malformed.
     """
 
     root: str  # folder that save_to_disk wrote: path or URL
-    val_share: float = 0.1  # of the queries that are val, where there is one split
-    test_share: float = 0.1  # of the queries that are test, there
+    val_share: float | None = None  # of the queries that are val; without it 0.1, where there is one split
+    test_share: float | None = None  # of the queries that are test; without it 0.1, there
     seed: int = 0  # of the hash that holds them out
     columns: str = ""  # names of columns: query=...,positive=...,negative=...,score=...,id=...
     negatives: int = 0  # number of negatives of each query, the first ones; 0: all
@@ -50,17 +51,26 @@ class Saved:
 
     def split(self, name: str) -> Split:
         """Return the split of a name."""
-        blocks = self.row_source(name).blocks()
-        return split_of_rows(_ALIASES.get(name, name), blocks, show_path(self.root), self.negatives)
+        stem, cut = _ALIASES.get(name, name), self._cut if len(self._folders()) == 1 else None
+        where = show_path(self.root) if cut else f"split {name} of {show_path(self.root)}"
+        return split_of_files(stem, self._files(name), cut, where, self.negatives)
 
     def row_source(self, name: str) -> RowSource:
         """Return the rows of the split of a name."""
+        files = self._files(name)
+        return CutRows(files, self._cut, _ALIASES.get(name, name)) if len(self._folders()) == 1 else files
+
+    @property
+    def is_one_file(self) -> bool:
+        """Whether it is a single Dataset that nobody asked to cut: all but a training read all of its rows."""
+        return len(self._folders()) == 1 and self.val_share is None and self.test_share is None
+
+    def _files(self, name: str) -> RowFiles:
         folders, stem = self._folders(), _ALIASES.get(name, name)
         if stem not in self.splits():
             require_split(name, self.splits(), show_path(self.root))
         folder = folders[stem] if len(folders) > 1 else next(iter(folders.values()))
-        files = RowFiles(tuple(saved_files(folder)), ColumnNames.parse(self.columns), self.cut)
-        return CutRows(files, self._cut, stem) if len(folders) == 1 else files
+        return RowFiles(tuple(saved_files(folder)), ColumnNames.parse(self.columns), self.cut)
 
     def _folders(self) -> Mapping[str, str]:
         folders: dict[str, str] = {}
@@ -75,4 +85,4 @@ class Saved:
 
     @property
     def _cut(self) -> HeldOut:
-        return HeldOut(self.val_share, self.test_share, self.seed)
+        return HeldOut.asked(self.val_share, self.test_share, self.seed)

@@ -13,7 +13,7 @@ from .rows.held_out import HeldOut
 from .rows.id_texts import IdTexts
 from .rows.row_files import RowFiles
 from .rows.row_source import CutRows, RowSource
-from .rows.text_split import split_of_rows
+from .rows.text_split import split_of_files
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,17 @@ class TextRows:
 
     Queries of equal text are one query with the positives of all its rows, unless they have ids, which then decide.
     Documents of exactly equal text are one document. Notices count both, and what is left out of
-    the negatives because it is a positive of the query. Where no val or test is given, a hash of the query holds out
-    val_share and test_share of the queries, and the split `all` has every row.
+    the negatives because it is a positive of the query. Without val and test, the split `all` has every row: commands
+    that do not train read it, unless a share is given. A training holds out val_share and test_share of the queries, by
+    a hash of the query.
     Raises InputError, naming file and line, for a row that cannot be read and for a query without positives.
     """
 
     file: str  # rows of train: path, URL, folder or pattern
     val: str | None = None  # rows of val
     test: str | None = None  # rows of test
-    val_share: float = 0.1  # of the queries that are val, where neither val nor test is given
-    test_share: float = 0.1  # of the queries that are test, there
+    val_share: float | None = None  # of the queries that are val; without it 0.1, where neither val nor test is given
+    test_share: float | None = None  # of the queries that are test; without it 0.1, there
     seed: int = 0  # of the hash that holds them out
     columns: str = ""  # names of columns: query=...,positive=...,negative=...,score=...,id=...
     negatives: int = 0  # number of negatives of each query, the first ones; 0: all
@@ -67,19 +68,33 @@ class TextRows:
     def splits(self) -> tuple[str, ...]:
         """Return the names of the splits, train first."""
         files = {"train": self.file, "val": self.val, "test": self.test}
-        if self.val is None and self.test is None:
+        if self._is_cut:
             return self._cut.splits
         return tuple(name for name, file in files.items() if file is not None)
 
     def split(self, name: str) -> Split:
         """Return the split of a name."""
-        return split_of_rows(name, self.row_source(name).blocks(), show_path(self._file(name)), self.negatives)
+        require_split(name, self.splits(), "texts")
+        cut = self._cut if self._is_cut else None
+        return split_of_files(name, self._files(name), cut, show_path(self._file(name)), self.negatives)
 
     def row_source(self, name: str) -> RowSource:
         """Return the rows of the split of a name."""
         require_split(name, self.splits(), "texts")
-        files = RowFiles.parse(self._file(name), self._names, self.cut, self._ids)
-        return CutRows(files, self._cut, name) if self.val is None and self.test is None else files
+        files = self._files(name)
+        return CutRows(files, self._cut, name) if self._is_cut else files
+
+    @property
+    def is_one_file(self) -> bool:
+        """Whether it is one file, or several, that nobody asked to cut: all but a training read all of its rows."""
+        return self._is_cut and self.val_share is None and self.test_share is None
+
+    @property
+    def _is_cut(self) -> bool:
+        return self.val is None and self.test is None
+
+    def _files(self, name: str) -> RowFiles:
+        return RowFiles.parse(self._file(name), self._names, self.cut, self._ids)
 
     def _file(self, name: str) -> str:
         named = {"val": self.val, "test": self.test}.get(name)
@@ -95,4 +110,4 @@ class TextRows:
 
     @property
     def _cut(self) -> HeldOut:
-        return HeldOut(self.val_share, self.test_share, self.seed)
+        return HeldOut.asked(self.val_share, self.test_share, self.seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import torch
@@ -86,3 +87,22 @@ def offset_mask(rows: int, columns: int, offset: int, device: torch.device, dire
         _ = (mask.negative_bias, mask.number_usable, mask.all_valid, mask.first_positive)
         _ = mask.first_row_with_two_positives
         return mask
+
+
+def mined_mask(indices: Sequence[Tensor], n: int, m: int, device: torch.device) -> Mask:
+    """Return the mask (n, m) of a miner's (anchor, positive, anchor, negative) pairs, or of its triplets.
+
+    Raises InputError for anything else than three or four tensors of whole numbers.
+    """
+    parts = list(indices) if isinstance(indices, list | tuple) else []
+    if len(parts) not in (3, 4) or not all(isinstance(x, Tensor) and not x.is_floating_point() for x in parts):
+        raise InputError(
+            "indices_tuple must be the (a, p, a, n) pairs or (a, p, n) triplets of a miner of pytorch-metric-learning; "
+            f"got {type(indices).__name__} of {len(parts) or 'another kind'}"
+        )
+    a1, p, *rest = [index.to(device) for index in parts]
+    a2, negative = (a1, rest[0]) if len(rest) == 1 else rest
+    match, valid = (torch.zeros(n, m, dtype=torch.bool, device=device) for _ in range(2))
+    match[a1, p] = True
+    valid[a2, negative] = True
+    return Mask(match, valid | match)

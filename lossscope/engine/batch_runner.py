@@ -16,7 +16,7 @@ from lossscope.core.batches import Batch
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.sampling_units import SamplingUnits
-from lossscope.core.sides import ONE_SET, sides_entry
+from lossscope.core.sides import ONE_SET
 from lossscope.core.types import CountedDirection, Progress, Rows
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
@@ -383,7 +383,7 @@ class BatchRunner:
             "probe": self._labels[probe],
             "convention": getattr(probe, "convention", None),
             "eps": getattr(probe, "eps", float("nan")),
-            **sides_entry(self.embedded.sides),
+            **self.embedded.further_columns,
             "weight_unit": None if unit is None or objective is None else resolve_unit(objective, unit),
         }
 

@@ -16,7 +16,7 @@ from lossscope.core.intervals import Floats
 from lossscope.core.sampling_units import SamplingUnits
 from lossscope.core.types import CountedDirection, Progress
 from lossscope.errors import InputError
-from lossscope.io.frames import KEYS, SIDES, summarise
+from lossscope.io.frames import KEYS, further_columns, summarise
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
 
@@ -217,7 +217,7 @@ def _statistics(side: list[_Part], plan: SweepPlan) -> _Statistics:
             for direction in get_args(CountedDirection):
                 key = {**runner.key_of(probe, objective, direction), "batch_size": None}
                 keys[name_of(key, "")] = _pair_key(runner, probe, objective, direction)
-        names = [*KEYS, *([SIDES] if SIDES in part.batches else [])]
+        names = [*KEYS, *further_columns(part.batches)]
         for _, of_name in part.batches.groupby(names, dropna=False, sort=False, observed=True):
             key_of_name = keys[_name(of_name)]
             for row in summarise(of_name, plan.units_of(of_name), plan.totals).to_dict("records"):
@@ -247,13 +247,12 @@ def _rows(
         row = {**of_a, "b_mean": of_b["mean"], "difference": difference}
         row |= {f"b_{name}": of_b[name] for name in ("source", "objective", "eps")}
         rows.append({**row, **_interval_columns(sums.get(key), difference, batches_a, batches_b, intervals)})
-    sides = [SIDES] if any(SIDES in row for row in rows) else []
     missing = [("only A has", [key for key in a if key not in b]), ("only B has", [key for key in b if key not in a]),
                ("A and B have in different units", other_units)]  # fmt: skip
     left_out = tuple(
         f"{', '.join(dict.fromkeys(str(key[-1]) for key in keys))}: {reason}" for reason, keys in missing if keys
     )
-    return pd.DataFrame(rows, columns=[*DIFFERENCE, *sides]), left_out
+    return pd.DataFrame(rows, columns=[*DIFFERENCE, *further_columns(*rows)]), left_out
 
 
 def _interval_columns(

@@ -250,7 +250,7 @@ class SweepPlan:
             if mode in ("images", "groups") and objective.traits.positives == "one":
                 raise InputError(
                     f"--sampling {mode} gives each query several positives, which {spec_of(objective)} does not take; "
-                    "use --sampling pairs, or leave it out"
+                    f"use --sampling pairs, or leave it out{_choice_of_positive(objective)}"
                 )
             if (
                 mode == "classes"
@@ -260,7 +260,7 @@ class SweepPlan:
                 size = "--batch-size all" if self.options.batch_size is None else f"--per-class {per_class}"
                 raise InputError(
                     f"{size} gives each item several positives, which {spec_of(objective)} does not take; its batches "
-                    "are of 2 items of a class"
+                    f"are of 2 items of a class{_choice_of_positive(objective)}"
                 )
             for probe in self.probes:
                 probe.check(objective)
@@ -313,3 +313,10 @@ def _require_sample(options: SweepOptions, objectives: Sequence[Objective], prob
     from .sampled.requirements import require_probes_of_queries
 
     require_probes_of_queries(objectives, probes, "--queries")
+
+
+def _choice_of_positive(objective: Objective) -> str:
+    """Return how an objective of one positive takes several, for a message; empty where it cannot."""
+    if not hasattr(objective, "positive"):
+        return ""
+    return f", or write {spec_of(objective)},positive=hardest, random or all"

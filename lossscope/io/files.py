@@ -79,6 +79,8 @@ def fingerprint_of(*parts: bytes | str) -> str:
 
 
 _PYTHON_2_OPCODES = r"Unsupported operand (73|76|83|84)\b"  # torch's words for INT, LONG, STRING and BINSTRING
+_PROTOCOL_4_OPCODES = r"Unsupported operand (14[0-9]|15[0-2])\b"  # those that protocols 4 and 5 brought
+_MAGIC = (0x1950A86A20F9469CFC6C).to_bytes(10, "little")  # at the start of a torch file that is no zip
 
 
 def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
@@ -109,6 +111,11 @@ def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
         if re.search(_PYTHON_2_OPCODES, str(error)):
             what = "it has texts or numbers as Python 2 wrote them; convert it with --old-pickle"
             raise InputError(f"{path} must hold plain data of Python 3; {what}") from error
+        if re.search(_PROTOCOL_4_OPCODES, str(error)) and _is_torch_file(path):
+            what = "torch reads no pickles of protocol 4 or 5 safely, but lossscope does"
+            raise InputError(
+                f"{path} must hold a pickle of protocol 2; {what}: lossscope convert {path} OUT.pt --old-pickle"
+            ) from error
         match = re.search(r"GLOBAL ([\w.]+)", str(error))
         what = f"it holds {match[1]} objects" if match else "it is damaged, or holds objects of other kinds"
         raise InputError(
@@ -122,6 +129,13 @@ def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
         if lacks_memory(error):
             raise InputError(explain_failure(path, "a whole torch file", error, "")) from error
         raise InputError(f"{path} must be a whole torch file; it is cut off or damaged. Copy it again") from error
+
+
+def _is_torch_file(path: Path) -> bool:
+    """Return whether a file is one of torch's containers, a zip or its older form, and not a pickle of something."""
+    with open(path, "rb") as file:
+        head = file.read(64)
+    return head[:2] == b"PK" or _MAGIC in head
 
 
 def require_torch_file(path: Path | str) -> Path:
@@ -158,23 +172,36 @@ def read_tensors(path: Path | str) -> dict[str, Tensor]:
     return content
 
 
-def write_safetensors(path: Path | str, tensors: Mapping[str, Tensor], states_digest: bool = True) -> None:
+def write_safetensors(
+    path: Path | str,
+    tensors: Mapping[str, Tensor],
+    states_digest: bool = True,
+    of: str = "",
+    facts: Mapping[str, str] | None = None,
+) -> None:
     """Write named tensors atomically, with as much memory again: `save_file` would put a file of its own in place.
 
     Args:
         path: the file.
         tensors: by name.
         states_digest: whether the file states the digest of all, which `read_safetensors` compares.
+        of: what the tensors are of; the digest covers it, so a file in the place of another one is refused.
+        facts: further entries of the metadata, which the digest does not cover.
     """
     import safetensors.torch
 
     whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    content = safetensors.torch.save(whole, {_DIGEST: digests_of({"": whole})[""]} if states_digest else None)
+    metadata = {**(facts or {}), **({_DIGEST: _digest(whole, of)} if states_digest else {})}
+    content = safetensors.torch.save(whole, metadata or None)
     with write_atomically(path) as part:
         part.write_bytes(content)
 
 
-def read_safetensors(path: Path | str, needs_digest: bool = False) -> dict[str, Tensor]:
+def _digest(tensors: Mapping[str, Tensor], of: str) -> str:
+    return digests_of({"": {**tensors, "": of} if of else tensors})[""]
+
+
+def read_safetensors(path: Path | str, needs_digest: bool = False, of: str = "") -> dict[str, Tensor]:
     """Read the named tensors of a `.safetensors` file.
 
     Raises InputError when it is missing or damaged, or its tensors are not those of the digest that it states.
@@ -182,6 +209,7 @@ def read_safetensors(path: Path | str, needs_digest: bool = False) -> dict[str, 
     Args:
         path: the file.
         needs_digest: whether one without a digest, which `write_safetensors` did not write, is an error.
+        of: what the tensors must be of, the same text as when they were written.
     """
     import safetensors
     import safetensors.torch
@@ -201,7 +229,7 @@ def read_safetensors(path: Path | str, needs_digest: bool = False) -> dict[str, 
         raise InputError(
             f"{path} must state the digest of its tensors; it does not. Remove it: lossscope makes it again"
         )
-    if digest is not None and digest != digests_of({"": tensors})[""]:
+    if digest is not None and digest != _digest(tensors, of):
         raise InputError(
             f"tensors of {path} must match the digest that the file states; they differ, so damage or a "
             "change came later. Copy it again, or remove it: lossscope makes it again"

@@ -14,7 +14,7 @@ import pandas as pd
 from lossscope.errors import InputError
 
 from .column_types import require_types, types_of
-from .frames import OPTIONAL, SIDES, SUMMARY, SUMMARY_TYPES, TEXTS, Frame, plain_rows, require_columns
+from .frames import OPTIONAL, SUMMARY, SUMMARY_TYPES, TEXTS, Frame, further_columns, plain_rows, require_columns
 from .json_files import member
 from .reading import show_path
 
@@ -79,7 +79,7 @@ def read_measurement(path: Path | str) -> Measurement:
         raise InputError(f"{_SUMMARY} of {where} must be rows of values by name; run the command again elsewhere")
     rows = pd.DataFrame(records)
     require_columns(rows, [name for name in SUMMARY if name not in OPTIONAL], where)
-    rows = rows.reindex(columns=[*SUMMARY, *([SIDES] if SIDES in rows else [])])
+    rows = rows.reindex(columns=[*SUMMARY, *further_columns(rows)])
     for name, kind in SUMMARY_TYPES.items():
         if kind == "number" and rows[name].map(_is_number).all():
             rows[name] = rows[name].astype(float)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,11 +36,14 @@ SUMMARY = (
 )  # fmt: skip
 INTERVAL = ("low", "high", "level", "method")  # the interval of a mean over data: its ends, its level, how it was made
 SIDES = "sides"  # further column of rows that are of other sides than images and captions: `query/document`
+USED = "used"  # further column of rows of a data set of files: `all 350 rows of rows.jsonl`
 OPTIONAL = (*INTERVAL, "n_defined", "n_spread", "short_batch", "weight_unit")  # columns that summary rows may lack
 _NUMBERS = frozenset({
     "mean", "std", "low", "high", "level", "n", "n_defined", "n_spread", "short_batch", "eps", "batch_size", "seed",
 })  # fmt: skip
-SUMMARY_TYPES: Mapping[str, ColumnType] = {name: "number" if name in _NUMBERS else "text" for name in (*SUMMARY, SIDES)}
+SUMMARY_TYPES: Mapping[str, ColumnType] = {
+    name: "number" if name in _NUMBERS else "text" for name in (*SUMMARY, SIDES, USED)
+}
 """Column of summary rows -> its type; a value may be missing."""
 TEXTS = frozenset({name for name, kind in SUMMARY_TYPES.items() if kind == "text"} | {"statistics"})
 """Columns of texts among those of parts and summary rows; all others are numbers."""
@@ -241,7 +244,7 @@ def summarise(
     names = [name for name in units if name in rows]
     values = rows[names].to_numpy(dtype=float).T
     statistic_sets, set_of_row = reported_statistics(rows)
-    names_of_keys = [*KEYS, *([SIDES] if SIDES in rows else [])]
+    names_of_keys = [*KEYS, *further_columns(rows)]
     key_columns, of_groups, summary = rows[names_of_keys], rows[list(GROUP_COLUMNS)], []
     group_of_row = key_columns.groupby(names_of_keys, dropna=False, sort=False, observed=True).ngroup().to_numpy()
     first_rows = key_columns.iloc[np.unique(group_of_row, return_index=True)[1]]
@@ -289,14 +292,18 @@ def plain_rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
     return [_json_row(row) for row in rows.to_dict("records")]
 
 
+def further_columns(*rows: Container[str]) -> list[str]:
+    """Return the columns beside those of all summary rows that any of some rows or frames have: SIDES, USED."""
+    return [name for name in (SIDES, USED) if any(name in part for part in rows)]
+
+
 def join(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Concatenate summary rows of several sources or probes."""
     filled = [frame for frame in frames if len(frame)]
     if not filled:
         return pd.DataFrame(columns=list(SUMMARY))
     records: list[Any] = [record for frame in filled for record in frame.to_dict("records")]
-    more = [SIDES] if any(SIDES in frame for frame in filled) else []
-    return pd.DataFrame(records, columns=[*SUMMARY, *more])
+    return pd.DataFrame(records, columns=[*SUMMARY, *further_columns(*filled)])
 
 
 def _json_row(row: Mapping[Any, Any]) -> dict[str, Any]:

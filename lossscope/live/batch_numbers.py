@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lossscope.core.similarity import Mask
 from lossscope.engine.one_batch import plain_mode
-from lossscope.objectives.base import Gradient, Loss, Objective
+from lossscope.objectives.base import Gradient, LossObjective, Objective
 from lossscope.objectives.counting.rows import WholeRows
 
 from .observed import Observed
@@ -70,7 +70,7 @@ class BatchNumbers:
         if objective is None or isinstance(objective, Gradient):
             return None if observed.value is None else observed.value.detach()
         if not (objective.coupled or objective.traits.square or objective.traits.needs_embeddings):
-            if "both" in objective.counted_directions or not isinstance(objective, Loss):
+            if "both" in objective.counted_directions or not isinstance(objective, LossObjective):
                 return None if observed.value is None else observed.value.detach()
             # without a query that has a positive and a negative, a batch trains nothing: its loss is exactly 0
             return objective.values(S, mask).mean() if len(S) else S.new_zeros(())

@@ -19,6 +19,7 @@ from lossscope.errors import InputError, needing
 
 from .logged_columns import Columns, LoggedColumns
 from .monitor import LOGGER, LossScope
+from .objective_losses import ObjectiveLoss, is_objective_loss
 from .observed import Observed, Row
 from .recording import replace_function
 from .sentence_losses.record import SentenceLoss
@@ -218,7 +219,12 @@ class SentenceTransformersHooks(TrainerLogs):
 
     def _register(self, name: str, loss: nn.Module) -> None:
         """Watch each training call of a loss in watched steps, until training ends."""
-        watched = SentenceLoss(loss, self.scope.objective is None, self.scope.named_sides)
+        sides = self.scope.named_sides
+        watched: ObjectiveLoss | SentenceLoss
+        if is_objective_loss(loss):
+            watched = ObjectiveLoss(loss, sides)
+        else:
+            watched = SentenceLoss(loss, self.scope.objective is None, sides)
         forward = loss.forward
 
         def watched_forward(*args: Any, **kwargs: Any) -> Any:

@@ -7,14 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from lossscope.core.cached import cached_property
 from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
 from lossscope.errors import InputError, SpecError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.custom.as_objective import as_objective, name_of_loss
-from lossscope.objectives.custom.signature import CallForm, call_form, call_parameters, without_compilation
+from lossscope.objectives.custom.signature import CallForm, call_form, call_parameters, unwrapped
 from lossscope.objectives.custom.wrap_loss import wrap_loss
+from lossscope.objectives.custom.wrapped_loss import WrappedLoss
 
 from .batch_inputs import BatchInputs
 from .observed import Observed, Result
@@ -37,10 +40,14 @@ class CalledLoss:
     _form: CallForm = field(init=False)
 
     def __post_init__(self) -> None:
-        self._target = without_compilation(self.loss)
+        self._target = unwrapped(self.loss)
         self._form = _form_of(self._target)
         if self.objective is None:
             self._own = as_objective(self._target)
+
+    def __reduce__(self) -> Any:
+        """Return how to copy and pickle it: built anew, as the objective of a loss belongs to that loss."""
+        return CalledLoss, (self.loss, self.objective, self.sides)
 
     def call(self, loss: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result:
         """Return the result of the loss, and its arguments as observed."""
@@ -49,10 +56,27 @@ class CalledLoss:
     def _observed(self, arguments: dict[str, Any]) -> Observed:
         sides = self.sides or IMAGE_TEXT
         first = [x.detach() for name, x in arguments.items() if isinstance(x, Tensor) and name not in _SCALARS]
+        if self._is_one_set:
+            observed = self._one_set(first).rows(self.sides).observed()
+            return replace(observed, objective=self._objective_of(arguments))
         names = ("S",) if self._form == "S" else (IMAGE_TEXT if sides.is_image_text else QUERY_DOCUMENT).keys
         given: dict[str, Any] = dict(zip(names, first, strict=False))
         observed = BatchInputs(**given).rows(sides).observed()
         return replace(observed, objective=self._objective_of(arguments))
+
+    @cached_property
+    def _is_one_set(self) -> bool:
+        """Whether the loss compares all items of its batch with each other, as SimCLR does."""
+        if self._form in ("S", "masked", "features"):
+            return False
+        loss = as_objective(self._target)
+        return isinstance(loss, WrappedLoss) and loss.needs_one_set
+
+    def _one_set(self, first: list[Tensor]) -> BatchInputs:
+        """Return the batch of a call with both views, with all of them, or with embeddings and labels."""
+        if self._form == "classes":
+            return BatchInputs(embeddings=first[0], labels=first[1])
+        return BatchInputs(embeddings=torch.stack(first[:2], 1) if self._form == "embeddings" else first[0])
 
     def _objective_of(self, arguments: Mapping[str, Any]) -> Objective | None:
         """Return the loss itself, with the scale and bias of the step where the call has them.

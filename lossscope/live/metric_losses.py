@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from lossscope.core.sides import ITEM, Sides
 from lossscope.core.similarity import Mask, cosine, normalise
+from lossscope.engine.batch_masks import mined_mask
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.errors import InputError, SpecError, UnsupportedLoss
 from lossscope.objectives.base import Objective
@@ -19,6 +21,7 @@ from lossscope.objectives.counting.units import saturated_weight
 from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.objectives.custom.wrapped_loss import WrappedLoss
 
+from .equal_losses import StateKey, state_key
 from .given_weights import WEIGHTS, GivenWeights
 from .observed import Observed, Result
 from .recording import Call, gradients_in_graph, gradients_of, record_calls, unchanged_random_state
@@ -50,7 +53,7 @@ class MetricCall:
         """Return the mask of labels, in which all but the item itself count, or of the pairs of the miner."""
         n, m = len(self.embeddings), len(self.references)
         if self.indices_tuple is not None:
-            return _mask_of_pairs(self.indices_tuple, n, m, device)
+            return mined_mask(self.indices_tuple, n, m, device)
         if self.labels is None:
             raise InputError("a watched loss must get labels or an indices_tuple; got neither")
         others = self.labels if self.ref_labels is None else self.ref_labels
@@ -77,16 +80,15 @@ class MetricLoss:
     _averages: bool = field(default=True, init=False)
     _objective: GivenWeights = field(default=GivenWeights(), init=False)
     _has_scale: bool = field(default=False, init=False)  # whether the saturated weight of the loss is the unit
-    _measured: Objective | None = field(
-        default=None, init=False
-    )  # the loss as an objective, to measure its weight; not copied
+    _measured: Objective | None = field(default=None, init=False)  # the loss as an objective, to measure again
     _numbers: dict[str, float] = field(default_factory=dict, init=False)  # of the loss at the time of the measurement
     _is_checked: bool = field(default=False, init=False)  # whether all of the gradient passes through S
 
     def __post_init__(self) -> None:
         if self.is_objective:
-            self._averages, self._objective, self._measured = _measure(self.loss)
-            self._has_scale, self._numbers = self._measured is not None, _numbers_of(self.loss)
+            self._averages, saturated = _measure(self.loss)
+            self._objective, self._has_scale = GivenWeights(saturated or 1.0), saturated is not None
+            self._numbers = _numbers_of(self.loss)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to copy and pickle, without an objective whose class is in no file."""
@@ -209,30 +211,27 @@ def _numbers_of(loss: Any) -> dict[str, float]:
     return {name: value for name, value in vars(loss).items() if isinstance(value, int | float)}
 
 
-def _measure(loss: Any) -> tuple[bool, GivenWeights, Objective | None]:
-    """Return whether a loss averages over a batch, its saturated weight, and the measured objective.
+def _measure(loss: Any) -> tuple[bool, float | None]:
+    """Return whether a loss averages over a batch, and its saturated weight; None where it cannot be measured."""
+    key = state_key(loss)
+    return _measure_now(loss) if key is None else _measure_once(key)
 
-    The weight is 1, without an objective, where it cannot be measured.
-    """
+
+@lru_cache(maxsize=256)
+def _measure_once(key: StateKey) -> tuple[bool, float | None]:
+    return _measure_now(key.copy())
+
+
+def _measure_now(loss: Any) -> tuple[bool, float | None]:
     averages = type(getattr(loss, "reducer", None)).__name__ != "SumReducer"
     with unchanged_random_state():
         try:
             objective = as_objective(loss)
             assert isinstance(objective, WrappedLoss)
             averages = objective.measured_traits.reduction == "mean"
-            return averages, GivenWeights(saturated_weight(objective)), objective
+            return averages, saturated_weight(objective)
         except (InputError, SpecError, UnsupportedLoss):
-            return averages, GivenWeights(), None
-
-
-def _mask_of_pairs(indices: Sequence[Tensor], n: int, m: int, device: torch.device) -> Mask:
-    """Return the mask of (anchor, positive, anchor, negative) pairs, or of (anchor, positive, negative) triplets."""
-    a1, p, *rest = [index.to(device) for index in indices]
-    a2, negative = (a1, rest[0]) if len(rest) == 1 else rest
-    match, valid = (torch.zeros(n, m, dtype=torch.bool, device=device) for _ in range(2))
-    match[a1, p] = True
-    valid[a2, negative] = True
-    return Mask(match, valid | match)
+            return averages, None
 
 
 def _similarity_of(distance: Any, d: Tensor) -> tuple[Tensor, Tensor]:

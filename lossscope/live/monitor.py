@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from .events import Event
     from .kept_batch import KeptBatch
     from .ring import Ring
-    from .wrap import WatchedLoss
 
 Sink = Callable[[int, Row], None]  # (step, row)
 LOGGER = logging.getLogger("lossscope")
@@ -241,9 +240,11 @@ class LossScope:
         finish = None if number is None else partial(self._merge, step=number, log=logged)
         return Ring(columns, offset, plan_of, finish, self._layout.is_shared)
 
-    def wrap(self, loss: Callable[..., Any]) -> WatchedLoss:
+    def wrap(self, loss: Callable[..., Any]) -> Any:
         """Return the loss as a module with bit-identical results that is watched in every training call.
 
+        It is a module of the same class, with the attributes, parameters, buffers and hooks of the loss: what is
+        written to either is written to both. The given loss stays unwatched. A function becomes a module.
         Without an objective, W belongs to the loss itself, by autograd in the graph of the step.
 
         Args:
@@ -253,10 +254,10 @@ class LossScope:
         Raises:
             InputError: a loss of single items or of proxies, which has no similarities between items.
         """
-        from .wrap import WatchedLoss
+        from .wrap import watch_loss
 
         self._layout.require_all_queries()
-        return WatchedLoss(loss, self, self._objective, self.named_sides)
+        return watch_loss(loss, self, self._objective, self.named_sides)
 
     def _require_objective(self, what: str) -> Objective:
         if self._objective is None:

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lossscope.errors import UnsupportedLoss
+
 OnCall = Callable[[tuple[Any, ...], Mapping[str, Any], Any], None]  # (args, kwargs, result)
 
 
@@ -107,10 +109,18 @@ def gradients_in_graph(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], factors: Sequence[Tensor] | None = None
 ) -> list[Tensor]:
     """Return d(Σ factor · output)/dinput of each input, and keep the graph; zeros without a gradient."""
+    if factors is not None:  # not as grad_outputs, with which torch imports sympy, a third of a second
+        outputs = [(factor * output).sum() for factor, output in zip(factors, outputs, strict=True)]
     needed = [x for x in inputs if x.requires_grad]
     by_input: dict[int, Tensor | None] = {}
     if needed and outputs and outputs[0].requires_grad:
-        gradients = torch.autograd.grad(outputs, needed, factors, retain_graph=True, allow_unused=True)
+        try:
+            gradients = torch.autograd.grad(outputs, needed, retain_graph=True, allow_unused=True)
+        except RuntimeError as error:
+            raise UnsupportedLoss(
+                f"a watched loss must have a graph that autograd can run; its own backward would fail as well: "
+                f"{str(error).splitlines()[0]}"
+            ) from error
         by_input = {id(x): gradient for x, gradient in zip(needed, gradients, strict=True)}
     chosen = [by_input.get(id(x)) for x in inputs]
     return [torch.zeros_like(x) if g is None else g.detach() for x, g in zip(inputs, chosen, strict=True)]

@@ -12,11 +12,11 @@ from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from ._formulas import positive_of
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 
 
 @dataclass(frozen=True)
-class AOQ(Loss):
+class AOQ(LossObjective):
     """l_q = (beta − (off − on)/alpha) [margin + on − s₊]₊ + [m_off + off − s₊]₊ + ½ Σ_x [m_off + x − s₊]₊.
 
     "on" is the similarity of the hardest negative of the batch (the first one if several are equal), "off" that of the

@@ -1,14 +1,14 @@
 """What an objective is: a function from similarities and a mask to W = dL/dS, and what its paper counts.
 
-Write `values` (a Loss) or `weights` (a Gradient), and `counted_weights` where the paper thresholds another scale
-than |W|.
+Write `values` (a LossObjective) or `weights` (a Gradient), and `counted_weights` where the paper thresholds another
+scale than |W|.
 Shapes: q queries, c candidates, p positives of one query (padded); rows are queries; one call is one direction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -111,7 +111,7 @@ class Objective(Protocol):
             raise InputError(f"convention of {name} must be one of {choices}; got {convention!r}")
 
 
-class Loss(Objective):
+class LossObjective(Objective):
     """Defines `values`; W is computed by autograd on a detached S, or by `closed_form` where that is faster."""
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
@@ -171,3 +171,9 @@ class Gradient(Objective):
             if bool(usable.any()):
                 W[usable] = self.weights(wide[usable], mask.rows(usable))
         return Weights(W if mask.all_valid else W.masked_fill(~mask.valid, 0), None, usable, mask.number_usable)
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name == "Loss":
+        raise ImportError("Loss of lossscope.objectives.base is its former name: import LossObjective")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,11 +11,11 @@ from torch import Tensor
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 
 
 @dataclass(frozen=True)
-class BinomialDeviance(Loss):
+class BinomialDeviance(LossObjective):
     """l_q = mean_p ln(1 + exp(−alpha (s_p − beta))) + mean_n ln(1 + exp(alpha cost (s_n − beta))).
 
     W: −alpha sigmoid(−alpha (s_p − beta)) / |P| on positives, alpha cost sigmoid(alpha cost (s_n − beta)) / |N| on

@@ -12,11 +12,11 @@ from lossscope.core.similarity import Mask
 from lossscope.core.stop_gradient import stop_gradient
 from lossscope.errors import InputError
 
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 
 
 @dataclass(frozen=True)
-class Circle(Loss):
+class Circle(LossObjective):
     """l_q = log(1 + Σ_n exp(gamma a_n (s_n − margin)) · Σ_p exp(−gamma a_p (s_p − 1 + margin))).
 
     a_p = max(0, 1 + margin − s_p), a_n = max(0, s_n + margin).

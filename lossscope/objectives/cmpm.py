@@ -11,11 +11,11 @@ from torch import Tensor
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 
 
 @dataclass(frozen=True)
-class CMPM(Loss):
+class CMPM(LossObjective):
     """l_q = Σ_c p_c (log p_c − log(t_c + floor)), p = softmax(scale S_q), t = match/|P|.
 
     The softmax is over the valid candidates. The paper projects an image embedding x of any length on unit captions;

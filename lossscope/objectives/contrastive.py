@@ -10,11 +10,11 @@ from torch import Tensor
 from lossscope.core.similarity import Mask, euclidean
 from lossscope.errors import InputError
 
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 
 
 @dataclass(frozen=True)
-class Contrastive(Loss):
+class Contrastive(LossObjective):
     """l_q = Σ_p ½ d_p² + Σ_n ½ max(0, margin − d_n)², d = √(2 − 2s).
 
     distance=cosine, with δ = 1 − s: l_q = Σ_p δ_p + Σ_n max(0, margin − δ_n), that is max(0, s_n − (1 − margin)).

@@ -12,12 +12,12 @@ from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from ._formulas import positive_of
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.softmax import SoftmaxRule
 
 
 @dataclass(frozen=True)
-class DCL(Loss):
+class DCL(LossObjective):
     """l_q = −s₊/tau + log Σ_n exp(s_n / tau).
 
     The sum is over the negatives only; l_q may be negative.

@@ -15,12 +15,12 @@ from lossscope.core.types import Convention
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of, repeat_positive
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.softmax import SoftmaxRule
 
 
 @dataclass(frozen=True)
-class InfoNCE(Loss):
+class InfoNCE(LossObjective):
     """l_q = −log softmax(S_q / tau)[+].
 
     The softmax is over ALL valid candidates. It is ntxent with a learnt scale 1/tau of at most scale_max.

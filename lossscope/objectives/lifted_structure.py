@@ -11,11 +11,11 @@ from torch import Tensor
 from lossscope.core.similarity import Mask, euclidean
 from lossscope.errors import InputError
 
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 
 
 @dataclass(frozen=True)
-class LiftedStructure(Loss):
+class LiftedStructure(LossObjective):
     """l_q = (1/(2|P|)) Σ_p max(0, J_qp)², J_qp = log(Σ_n e^{margin − d_qn} + Σ_q' e^{margin − d_q'p}) + d_qp.
 
     d = √(2 − 2s). The second sum is over the queries q' for which p is a negative: the negatives of both ends of a pair

@@ -16,12 +16,12 @@ from lossscope.errors import InputError
 from lossscope.io.files import read_safetensors, read_torch
 
 from ._formulas import hardest_negative, positive_of
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.hardest import HardestNegativeRule
 
 
 @dataclass(frozen=True)
-class MetaSPN(Loss):
+class MetaSPN(LossObjective):
     """l_q = [margin + n − s₊ > 0] (ω₋ n − ω₊ s₊), (ω₊, ω₋) = 2 sigmoid(net(s₊, n)), n the hardest negative.
 
     The network is 2 → hidden, ReLU, → 2, with a last layer that starts at 0: an untrained one gives ω = 1, the gradient

@@ -11,11 +11,11 @@ from torch import Tensor
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 
 
 @dataclass(frozen=True)
-class MultiSimilarity(Loss):
+class MultiSimilarity(LossObjective):
     """l_q = (1/alpha) log(1 + Σ_p exp(−alpha (s_p − lam))) + (1/beta) log(1 + Σ_n exp(beta (s_n − lam))).
 
     With mining, the sums are over the n with s_n + ms_eps > min_p s_p and the p with s_p − ms_eps < max_n s_n (strict);

@@ -13,12 +13,12 @@ from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.hardest import HardestNegativeRule
 
 
 @dataclass(frozen=True)
-class NCR(Loss):
+class NCR(LossObjective):
     """l_q = max(0, m(y_q) − s₊ + max_n s_n), m(y) = margin (base^y − 1)/(base − 1).
 
     If several negatives are the hardest, the first one has the weight.

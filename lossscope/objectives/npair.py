@@ -12,12 +12,12 @@ from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.softmax import SoftmaxRule
 
 
 @dataclass(frozen=True)
-class NPair(Loss):
+class NPair(LossObjective):
     """l_q = log(1 + Σ_n exp(scale (s_n − s₊))).
 
     The formula of vlc, with another scale, reduction and count. The paper uses inner products of embeddings of any

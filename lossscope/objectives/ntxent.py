@@ -14,12 +14,12 @@ from lossscope.core.types import CONVENTIONS, Convention
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of, repeat_positive
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.softmax import SoftmaxRule
 
 
 @dataclass(frozen=True)
-class NTXent(Loss):
+class NTXent(LossObjective):
     """l_q = −log softmax(S_q / tau)[+].
 
     The softmax is over ALL valid candidates, the positive included.

@@ -12,11 +12,11 @@ from lossscope.core.similarity import Mask, euclidean
 from lossscope.core.stop_gradient import stop_gradient
 from lossscope.errors import InputError
 
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 
 
 @dataclass(frozen=True)
-class RankedList(Loss):
+class RankedList(LossObjective):
     """l_q = (1 − lam) (1/|P*|) Σ_{P*} (d_p − (alpha − margin)) + lam Σ_{N*} (w_n / Σ w) (alpha − d_n), d = √(2 − 2s).
 
     P* = {p: d_p > alpha − margin}, N* = {n: d_n < alpha}, w_n = exp(T (alpha − d_n)); an empty set gives 0.

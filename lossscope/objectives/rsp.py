@@ -11,12 +11,12 @@ from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.hardest import HardestNegativeRule
 
 
 @dataclass(frozen=True)
-class RSP(Loss):
+class RSP(LossObjective):
     """l_q = max(0, G(n − s₊) + margin), G(x) = a1 x + a2 x² + a3 x³, n the hardest negative.
 
     If several negatives are the hardest, the first one has the weight. a1 = 1, a2 = a3 = 0 (the default) is triplet_sh.

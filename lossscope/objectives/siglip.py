@@ -12,11 +12,11 @@ from torch.nn.functional import logsigmoid
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 
 
 @dataclass(frozen=True)
-class SigLIP(Loss):
+class SigLIP(LossObjective):
     """l_q = Σ_c log(1 + exp(−z_qc (scale s_qc + bias))), z = 1 on matches, −1 elsewhere.
 
     The sum is over the valid candidates. A row without a positive or without a negative is left out, as everywhere.

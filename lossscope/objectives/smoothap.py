@@ -14,12 +14,12 @@ from lossscope.core.types import CONVENTIONS, Convention
 from lossscope.errors import InputError
 
 from ._formulas import mask_invalid
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.smooth_rank import SmoothRankRule
 
 
 @dataclass(frozen=True)
-class SmoothAP(Loss):
+class SmoothAP(LossObjective):
     """l_q = 1 − (1/|P|) Σ_{i∈P} (1 + A_i) / (1 + A_i + C_i), G_ij = sigmoid((s_j − s_i) / tau).
 
     A_i = Σ_{j∈P, j≠i} G_ij, C_i = Σ_{n∈N} G_in. Time and memory are (q, p, c), not c x c for each query.

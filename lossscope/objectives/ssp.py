@@ -11,14 +11,14 @@ from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.hardest import HardestNegativeRule
 
 NEAR_ONE = 1 - 1e-5
 
 
 @dataclass(frozen=True)
-class SSP(Loss):
+class SSP(LossObjective):
     """l_q = [n + margin > s₊] ([p2 s₊² + p1 s₊ + p0]₊ + [n2 n² + n1 n + n0]₊), n the hardest negative.
 
     Also 0 where s₊ ≥ 1 − 1e-5. clamp=parts clamps each polynomial at 0, as the released code does; clamp=sum clamps

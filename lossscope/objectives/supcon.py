@@ -11,11 +11,11 @@ from torch import Tensor
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 
 
 @dataclass(frozen=True)
-class SupCon(Loss):
+class SupCon(LossObjective):
     """l_q = −(1/|P|) Σ_{p∈P} log softmax(S_q / tau)_p.
 
     form=in: l_q = −log((1/|P|) Σ_{p∈P} softmax(S_q / tau)_p).

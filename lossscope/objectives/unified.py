@@ -12,12 +12,12 @@ from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.softmax import SoftmaxRule
 
 
 @dataclass(frozen=True)
-class Unified(Loss):
+class Unified(LossObjective):
     """l_q = (1/gamma) log(1 + Σ_n exp(gamma (w_n s_n − w₊ s₊ + m_q))).
 
     w = 1 and m_q = margin unless they are in the mask: `mask.info["weight"]` is (q, c), a weight of each similarity

@@ -14,12 +14,12 @@ from lossscope.core.types import Convention
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of, repeat_positive
-from .base import Loss, Traits
+from .base import LossObjective, Traits
 from .counting.softmax import SoftmaxRule
 
 
 @dataclass(frozen=True)
-class VLC(Loss):
+class VLC(LossObjective):
     """l_q = log(1 + Σ_n exp(gamma (s_n − s₊))).
 
     NT-Xent with gamma = 1/tau, summed over both directions to train.

@@ -9,11 +9,12 @@ import numpy.typing as npt
 import pandas as pd
 from torch import Tensor
 
+from lossscope.core.choices import WHOLE
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.float32_products import float32_products
 from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
-from lossscope.core.sides import IMAGE_TEXT, Sides, sides_entry
+from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.types import Progress, Rows
 from lossscope.errors import InputError
 from lossscope.io.frames import SUMMARY
@@ -74,9 +75,9 @@ def evaluate(
             "std": float(values.std()) if folds > 1 else np.nan, "n": n, "n_defined": n,
             "unit": _unit(statistic), "convention": None, "eps": np.nan,
             "batch_size": np.nan, "sampling": f"{folds} folds" if folds > 1 else split, "seed": seed,
-            **sides_entry(sides),
+            **first.further_columns,
         })  # fmt: skip
-    return pd.DataFrame(rows, columns=[*SUMMARY, *sides_entry(sides)])
+    return pd.DataFrame(rows, columns=[*SUMMARY, *first.further_columns])
 
 
 def metric_values(S: Pair[Tensor], related: Relations | Rows, floor_median: bool = True) -> dict[str, float]:
@@ -129,5 +130,5 @@ def _choose_queries(
 
 def _split_name(embedded: SplitEmbeddings, sampled: bool) -> str | None:
     """Return the name of the split, and that not all of its items are queries."""
-    split = f"{embedded.split} split" if embedded.split else None
+    split = f"{embedded.split} split" if embedded.split not in (None, WHOLE) else None
     return ", ".join([*([split] if split else []), "judged queries"]) if sampled else split

@@ -13,12 +13,12 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.pair_rows import ABSENT, resolve_pairs
 from lossscope.core.relations import Relations
-from lossscope.core.sides import Sides, plural, sides_entry
+from lossscope.core.sides import Sides, plural
 from lossscope.core.types import Progress, Rows
 from lossscope.datasets.judgements.base import Judgements
 from lossscope.datasets.judgements.coco_ids import name_as_split, require_ids
 from lossscope.errors import InputError
-from lossscope.io.frames import SUMMARY
+from lossscope.io.frames import SUMMARY, further_columns
 
 from .evaluate import evaluate
 from .measures import CUTOFFS
@@ -188,4 +188,4 @@ def _count_rows(rows: pd.DataFrame, judged: JudgedPairs) -> pd.DataFrame:
                   "n": numbers.get(direction, numbers[first]), "n_defined": numbers.get(direction, numbers[first])}
         for direction, name, unit, value in counts
     ]  # fmt: skip
-    return pd.DataFrame(counted, columns=[*SUMMARY, *sides_entry(judged.sides)])
+    return pd.DataFrame(counted, columns=[*SUMMARY, *further_columns(rows)])

@@ -37,12 +37,12 @@ def is_torch_dump(path: Path) -> bool:
     return not is_model and (not names or any(names.issuperset(sides) for sides in SIDES))
 
 
-def read_torch_arrays(path: Path, split: str) -> tuple[dict[str, Any], list[str], str | None]:
+def read_torch_arrays(path: Path, split: str | None) -> tuple[dict[str, Any], list[str], str | None]:
     """Return the arrays of a torch file by name, what the user should know of them, and the split that was taken.
 
     Args:
         path: of the file, which torch reads without running anything in it.
-        split: that is taken of a dict of splits.
+        split: that is taken of a dict of splits; None: its only one.
 
     Raises:
         InputError: a file without two sides, or with several splits of other names.
@@ -59,7 +59,7 @@ def read_torch_arrays(path: Path, split: str) -> tuple[dict[str, Any], list[str]
     splits = [key for key, value in content.items() if _has_sides(value)] if isinstance(content, Mapping) else []
     chosen = split if split in splits else splits[0] if len(splits) == 1 else None
     if splits and chosen is None:
-        raise InputError(f"--split of {name} must be one of {', '.join(map(str, splits))}; got {split}")
+        raise InputError(f"--split of {name} must be one of {', '.join(map(str, splits))}; got {split or 'none'}")
     if chosen is None:
         hint = tensors_to_dump(path, content)
         what = f"it holds {type(content).__name__}" + (f": {hint}" if hint else "")

@@ -19,6 +19,7 @@ def settings(rows: pd.DataFrame, per: str, by: Sequence[str] = ("source", "objec
     """
     sources = rows["source"].map(format_value).unique()
     parts = [f"source {sources[0]}"] if len(sources) == 1 else []
+    parts += used_rows(rows)
     for column in SETTINGS:
         values = rows[column].dropna().unique()
         if len(values) == 1 and column not in varying_settings(rows):
@@ -26,6 +27,11 @@ def settings(rows: pd.DataFrame, per: str, by: Sequence[str] = ("source", "objec
     seeds = [format_value(seed) for seed in sorted(rows["seed"].dropna().unique())]
     parts += [f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"] if seeds else []
     return "; ".join([*parts, _deviation(rows, per, by)]) + "."
+
+
+def used_rows(rows: pd.DataFrame) -> list[str]:
+    """Return which rows of which file were used, `all 350 rows of rows.jsonl`; nothing for data of no file of rows."""
+    return list(rows["used"].dropna().unique()) if "used" in rows else []
 
 
 def undefined_note(rows: pd.DataFrame, statistic: str = "C_q") -> list[str]:

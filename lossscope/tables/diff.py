@@ -12,6 +12,7 @@ from lossscope.io.frames import require_columns
 
 from ._intervals import bracketed, percents
 from ._legend import legend
+from ._settings import used_rows
 from ._specs import KINDS, shorten
 from ._summary import differing_settings, format_value, unit_text
 from .base import Table
@@ -179,9 +180,10 @@ def _caption(rows: pd.DataFrame, probe: str, several: bool) -> str:
         eps = f"; eps {row['eps']:g} of A, {row['b_eps']:g} of B"
     counted = f"{unit_text(rows)}{eps}"
     size = f"batch size {row['batch_size']:g}; sampling {row['sampling']}; seed {row['seed']:g}"
+    compared = "; ".join([f"A is {sides[0]}", f"B is {sides[1]}", *used_rows(rows)])
     return (
-        f"{probe}: A is {sides[0]}; B is {sides[1]}. The same batches and masks on both sides{counted}; {size}; means "
-        f"over n = {int(row['n'])} batches."
+        f"{probe}: {compared}. The same batches and masks on both sides{counted}; {size}; means over "
+        f"n = {int(row['n'])} batches."
     )
 
 

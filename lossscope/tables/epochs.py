@@ -12,6 +12,7 @@ from lossscope.io.frames import require_columns
 
 from ._intervals import bracketed, percents
 from ._legend import legend
+from ._settings import used_rows
 from ._summary import differing_settings, format_value, unit_text
 from .base import Table
 from .cells import Cell
@@ -44,7 +45,8 @@ def _table(rows: pd.DataFrame, probe: str) -> Table:
         for _, group in rows.groupby(keys, sort=False, dropna=False, observed=True)
         for row in group.sort_values("epoch").to_dict("records")
     )
-    caption = f"{probe}: {format_value(rows['source'].iloc[0])} after each epoch, on the same batches{unit_text(rows)}."
+    source = ", ".join([str(format_value(rows["source"].iloc[0])), *used_rows(rows)])
+    caption = f"{probe}: {source} after each epoch, on the same batches{unit_text(rows)}."
     note = "Intervals: uncertainty of the test set, not of training; `--b-epoch` compares two epochs, paired."
     explained = legend((probe, str(name)) for name in rows["statistic"].unique())
     return Table(

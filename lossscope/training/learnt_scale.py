@@ -29,11 +29,17 @@ class LearntScale(nn.Module):
             values["bias"] = float(self.bias.detach())
         return objective.with_learnt(values)
 
-    def set_gradients(self, S: Tensor, G: Tensor, objective: Objective) -> None:
-        """Set the gradients of scale and bias from G = dL/dS, (images, captions), of this objective."""
-        self.log_scale.grad = (S.detach() * G).sum().to(self.log_scale)
+    def gradients(self, S: Tensor, G: Tensor, objective: Objective) -> list[Tensor]:
+        """Return the gradients of scale and bias from G = dL/dS, (images, captions), of this objective."""
+        found = [(S.detach() * G).sum().to(self.log_scale)]
         if self.bias is not None:
-            self.bias.grad = (G.sum() / objective.learnable["scale"]).to(self.bias)
+            found.append((G.sum() / objective.learnable["scale"]).to(self.bias))
+        return found
+
+    def set_gradients(self, S: Tensor, G: Tensor, objective: Objective) -> None:
+        """Set the gradients of scale and bias."""
+        for parameter, gradient in zip(self.parameters(), self.gradients(S, G, objective), strict=True):
+            parameter.grad = gradient
 
 
 def learnt_scale_of(objective: Objective) -> LearntScale | None:

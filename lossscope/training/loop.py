@@ -76,6 +76,9 @@ def _start(
     run = outputs.run
     run.require_new()
     task = prepare_task(components, run.path, device, progress=outputs.observers.progress)
+    if task.train.used:
+        notices = [f"training on {task.train.used}; validating on {task.val.used}", *notices]
+        outputs.observers.notice(notices[0])
     of_data = list(dict.fromkeys((*task.train.notices, *task.val.notices)))
     for text in of_data:
         outputs.observers.notice(text)

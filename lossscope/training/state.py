@@ -18,6 +18,7 @@ from lossscope.spec import Spec
 
 from .learnt_scale import LearntScale, learnt_scale_of
 from .optimisers import build_optimiser
+from .reading import read_start
 from .sync_batch_norm import sync_batch_norms
 from .task import Task
 
@@ -44,7 +45,7 @@ def new_state(task: Task) -> TrainState:
     """Build model and optimisers from the seed, with the weights of `init` if the recipe names it."""
     torch.manual_seed(task.recipe.seed)
     if task.recipe.init:
-        return _with_optimisers(task, _with_weights_of(task, Checkpoint.load(task.recipe.init)))
+        return _with_optimisers(task, _with_weights_of(task, read_start(task.recipe.init)))
     return _with_optimisers(task, task.encoder.build(task.train.images.shape, len(task.tokeniser)))
 
 
@@ -126,7 +127,7 @@ def _with_weights_of(task: Task, start: Checkpoint) -> Encoder:
     items = task.train.images.shape
     if not fits_shape(items, start.shape):
         raise InputError(f"--init must be of items {items}, as {recipe.data} has; {recipe.init} takes {start.shape}")
-    model = task.encoder.rebuild(items, len(task.tokeniser), start.kept)
+    model = task.encoder.rebuild(items, len(task.tokeniser), start.stored_files)
     weights = model.state_dict()
     parts = {name.partition(".")[0] for name in start.weights}
     new = {name: tensor for name, tensor in weights.items() if name.partition(".")[0] not in parts}

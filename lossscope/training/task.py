@@ -28,7 +28,7 @@ from lossscope.text.tokenizer import Tokeniser
 from .components import Components, require_trainable
 from .inputs import fingerprints_of, read_candidates, read_info, require_known_pairs
 from .offline_candidates import HardCandidates
-from .reading import reading_of_start
+from .reading import read_start, reading_of_start
 from .recipe import Recipe
 from .recipe_files import with_todays_names
 
@@ -106,7 +106,7 @@ def prepare_task(
     _require_fitting_sides(train, components.encoder, recipe)
     if train.relations.negatives is None and (recipe.negatives != "batch" or recipe.mined):
         raise InputError(f"--negatives and --mined need data with mined negatives; {recipe.data} has none")
-    start = checkpoint or (Checkpoint.load(recipe.init) if recipe.init else None)
+    start = checkpoint or (read_start(recipe.init) if recipe.init else None)
     encoder = components.encoder
     tokeniser = start.words() if start else encoder.build_tokeniser(texts_of(train), recipe.min_count)
     train, val = with_tokens(train, tokeniser), with_tokens(val, tokeniser)
@@ -130,7 +130,7 @@ def prepare_task(
         val=val,
         tokeniser=tokeniser,
         captions=captions,
-        stored_files=start.kept if start else encoder.stored_files(),
+        stored_files=start.stored_files if start else encoder.stored_files(),
         reading=reading_of_start(recipe.encoder, start),
         device=torch.device(device),
         candidates=candidates,

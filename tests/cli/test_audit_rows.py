@@ -66,9 +66,9 @@ def test_a_file_is_audited_whole_as_its_data_with_split_all() -> None:
 ])  # fmt: skip
 def test_a_file_of_any_name_or_format_stands_for_its_data(file: str, data: str) -> None:
     options = AuditOptions.of(batch_size=6)
-    assert with_rows([file], options) == ([], AuditOptions.of(data, batch_size=6, split="all"))
+    assert with_rows([file], options) == ([], AuditOptions.of(data, batch_size=6))
     typed = AuditOptions.of(batch_size=6, split="val")
-    assert with_rows([file], typed, is_split_typed=True) == ([], AuditOptions.of(data, batch_size=6, split="val"))
+    assert with_rows([file], typed) == ([], AuditOptions.of(data, batch_size=6, split="val"))
 
 
 def test_a_split_that_is_typed_is_taken() -> None:

@@ -226,7 +226,15 @@ OPENING = {
 
 @each("line, split", OPENING.items(), "options, changes", REQUESTS)
 def test_how_a_source_is_opened(line: str, split: str, options: str, changes: Arguments, called: Called) -> None:
-    usual = {"data": None, "split": split, "cache": True, "trust_code": False, "vocabulary": None, "device": "cpu"}
+    usual = {
+        "data": None,
+        "split": None,
+        "usual_split": split,
+        "cache": True,
+        "trust_code": False,
+        "vocabulary": None,
+        "device": "cpu",
+    }
     given = called("lossscope.sources.base:read_source", f"{line} --device cpu {options}")
     assert {name: getattr(given["request"], name) for name in (*usual, *changes)} == {**usual, **changes}
     assert Path(given["path"]) == Path("images.npz")
@@ -326,6 +334,6 @@ def test_json_of_a_sweep_says_what_was_typed() -> None:
     line = "cocos images.npz --objective ntxent --batch-size 4 --unit relative --format json"
     command = document(lossscope(line))["command"]
     assert command == {
-        "name": "cocos", "sources": ["images.npz"], "split": "train", "convention": "corrected", "unit": "relative"
+        "name": "cocos", "sources": ["images.npz"], "split": None, "convention": "corrected", "unit": "relative"
     }  # fmt: skip
     assert json.dumps(command)

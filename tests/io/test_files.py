@@ -26,6 +26,7 @@ from lossscope.io.files import (
     write_safetensors,
     write_text,
 )
+from lossscope.io.pickles.legacy_torch import read_legacy_torch
 from tests.each import each
 
 
@@ -207,3 +208,12 @@ def test_tensors_with_which_torch_cannot_count_are_refused(dtype: torch.dtype, t
     for name in ("a.pt", "a.safetensors"):
         with pytest.raises(InputError, match=rf"{name} must .*; its tensors must be of ordinary numbers; one is torch"):
             read_tensors(tmp_path / name)
+
+
+@each("zipped", [True, False])
+def test_a_torch_file_of_a_newer_protocol_names_the_reader_that_reads_it(zipped: bool, tmp_path: Path) -> None:
+    file = tmp_path / "new.pth"
+    torch.save({"weights": torch.ones(3)}, file, pickle_protocol=4, _use_new_zipfile_serialization=zipped)
+    with pytest.raises(InputError, match=rf"lossscope convert {file} OUT\.pt --old-pickle$"):
+        read_torch(file)
+    assert torch.equal(read_legacy_torch(file)["weights"], torch.ones(3))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from functools import partial
 from typing import Any
 
@@ -307,32 +309,138 @@ def test_attributes_of_a_loss_are_written_and_deleted_through_its_wrapper() -> N
         module.weight = nn.Parameter(torch.full((), 2.0))
         module.shift = torch.ones(())
         module.note = "kept"
+        module.register_buffer("late", torch.zeros(2))
     a, b = units(0), units(1)
     assert torch.equal(watched(a, b), plain(a, b))
     assert (loss.tau, loss.note) == (0.5, "kept")
-    assert [name for name, _ in watched.named_parameters()] == ["loss.weight"]
-    assert float(loss.shift) == 1
-    del watched.note
+    assert float(loss.shift) == 1 and float(loss.weight.detach()) == 2 and loss.late.shape == (2,)
+    del watched.note, watched.late
     assert not hasattr(loss, "note")
+    assert not hasattr(loss, "late")
     with pytest.raises(AttributeError, match="note"):
         _ = watched.note
+    loss.tau = 0.25  # and the other way round
+    assert watched.tau == 0.25
 
 
-def test_what_is_of_the_wrapper_stays_its_own() -> None:
-    loss, scope = Projected(), LossScope()
+def test_a_wrapped_loss_is_a_module_of_its_class_with_the_same_names() -> None:
+    loss = Projected()
     watched = LossScope().wrap(loss)
-    watched.scope = scope
-    assert not hasattr(loss, "scope")
+    assert isinstance(watched, Projected) and type(watched).__name__ == "Projected"
+    assert [name for name, _ in watched.named_parameters()] == ["weight"]
+    assert list(watched.state_dict()) == ["weight", "shift"] and repr(watched) == repr(loss)
+    assert list(nn.ModuleDict({"loss": watched}).state_dict()) == ["loss.weight", "loss.shift"]
+    watched.load_state_dict({"weight": torch.tensor(3.0), "shift": torch.tensor(1.0)})
+    assert float(loss.weight.detach()) == 3
+    assert watched.to(torch.float64) is watched and loss.weight.dtype == torch.float64
     watched.eval()
     assert not (watched.training or loss.training)
-    watched.train()
+
+
+def test_attributes_named_as_those_of_a_wrapper_are_of_the_loss() -> None:
+    loss = Projected()
+    loss.loss, loss.scope = nn.Linear(2, 2), "wide"
+    watched = LossScope().wrap(loss)
+    assert watched.loss is loss.loss and watched.scope == "wide"
+    assert "loss.weight" in watched.state_dict()
+
+
+def test_the_given_loss_stays_unwatched_and_a_loss_wrapped_twice_is_watched_once() -> None:
+    first, second = LossScope(probes=("cocos",)), LossScope(probes=("cocos",))
+    loss = Projected()
+    again = second.wrap(first.wrap(loss))
+    assert torch.equal(again(units(0), units(1)), loss(units(0), units(1)))
+    assert (len(first.history), len(second.history)) == (0, 1)
+    assert again.lossscope_watch.loss is loss
+    function = LossScope().wrap(LossScope().wrap(of_embeddings))
+    assert function.lossscope_watch.given is of_embeddings
+
+
+def test_hooks_of_a_loss_see_each_call_of_the_training_once_and_no_trial_batch() -> None:
+    loss, seen = Projected(), []
+    watched = LossScope().wrap(loss)
+    watched.register_forward_hook(lambda module, arguments, value: seen.append(len(arguments[0])))
+    watched.register_full_backward_hook(lambda *_: seen.append(-1))
     watched(units(0), units(1)).backward()
-    assert len(scope.history) == 1
+    assert seen == [B, -1]
+
+
+def test_a_copy_of_a_wrapped_loss_is_watched_with_its_own_weights() -> None:
+    """W of a copy was that of the loss it had been copied from."""
+    watched = LossScope(probes=("cocos:unit=cosine",)).wrap(Projected())
+    for other in (copy.deepcopy(watched), pickle.loads(pickle.dumps(watched))):
+        with torch.no_grad():
+            other.weight.fill_(0.5)
+        other(units(0), units(1))
+        half = LossScope(probes=("cocos:unit=cosine",))
+        module = Projected()
+        module.weight = nn.Parameter(torch.tensor(0.5))
+        half.wrap(module)(units(0), units(1))
+        assert dict(other.lossscope_watch.scope.history[-1]) == dict(half.history[-1])
+        assert float(watched.weight.detach()) == 1
+    shallow = copy.copy(watched)
+    shallow.tau = 0.5
+    assert watched.tau == 0.1
+    assert not watched.lossscope_watch.scope.history
+
+
+def test_a_wrapped_loss_is_an_objective_without_being_watched() -> None:
+    scope = LossScope(probes=("cocos",))
+    watched = scope.wrap(Projected())
+    a, b = units(0).detach(), units(1).detach()
+    rows = [LossScope(loss, ("cocos",)).watch(images=a, captions=b) for loss in (watched, Projected())]
+    assert rows[0] == rows[1]
+    assert scope.calls == 0
+
+
+def test_replicas_of_a_wrapped_loss_are_refused() -> None:
+    with pytest.raises(InputError, match=r"a wrapped loss must see whole batches; got one in torch\.nn\.DataParallel"):
+        LossScope().wrap(Projected())._replicate_for_data_parallel()
+
+
+def test_a_class_that_counts_its_subclasses_sees_none() -> None:
+    seen: list[type] = []
+
+    class Registered(Projected):
+        def __init_subclass__(cls, *, name: str) -> None:
+            seen.append(cls)
+
+    watched = LossScope().wrap(Registered())
+    assert isinstance(watched, Registered)
+    assert not seen
+
+
+class Scaled:
+    """A loss that is no module, with a temperature."""
+
+    def __init__(self) -> None:
+        self.tau = 0.1
+
+    def __call__(self, S: Tensor) -> Tensor:
+        return cross_entropy(S / self.tau, torch.arange(len(S)))
+
+
+def test_attributes_of_an_object_that_is_no_module_are_its_own() -> None:
+    loss, scope = Scaled(), LossScope(probes=("cocos:unit=cosine",))
+    watched = scope.wrap(loss)
+    assert isinstance(watched, nn.Module)
+    S = units(0).detach() @ units(1).detach().T
+    watched(S)
+    watched.tau = 0.5
+    watched.note = 1
+    del watched.note
+    assert loss.tau == watched.tau == 0.5 and not hasattr(loss, "note")
+    assert float(watched(S)) == float(loss(S))
+    before, after = (row["i2t/W_neg"] for row in scope.history)
+    assert before > after
+    watched.eval()
+    watched(S)
+    assert len(scope.history) == 2
 
 
 def test_what_cannot_be_watched_is_refused_when_it_is_wrapped() -> None:
-    with pytest.raises(SpecError, match="takes one argument, z"):
-        LossScope().wrap(lambda z: z.sum())
+    with pytest.raises(SpecError, match="may be S or S / temperature"):
+        LossScope().wrap(lambda logits: logits.sum())
     with pytest.raises(InputError, match="LossScope must be given an objective to watch S or embeddings"):
         LossScope().watch(torch.eye(4))
 

@@ -14,8 +14,10 @@ from torch import Tensor, nn
 
 from lossscope.core.similarity import Mask, normalise
 from lossscope.errors import InputError, UnsupportedLoss
+from lossscope.live import metric_losses
 from lossscope.live.monitor import LossScope
 from lossscope.live.observed import Observed
+from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.registry import build
 
 pml = pytest.importorskip("pytorch_metric_learning")
@@ -230,22 +232,58 @@ def test_the_wrapper_is_the_loss_in_all_else() -> None:
 
 
 def test_what_is_written_to_the_wrapper_is_written_to_the_loss() -> None:
-    written = LossScope().wrap(losses.NTXentLoss(temperature=0.5))
-    direct, anew = LossScope().wrap(losses.NTXentLoss(temperature=0.5)), LossScope().wrap(losses.NTXentLoss(0.05))
+    inner = losses.NTXentLoss(temperature=0.5)
+    written, direct = LossScope().wrap(inner), LossScope().wrap(losses.NTXentLoss(temperature=0.5))
+    anew = LossScope().wrap(losses.NTXentLoss(0.05))
     for watched in (written, direct):
         watched(embeddings(), LABELS)
     written.temperature = 0.05  # a schedule does this
-    direct.loss.temperature = 0.05
+    direct.lossscope_watch.loss.temperature = 0.05
     for watched in (written, direct, anew):
         watched(embeddings(), LABELS)
-    assert written.loss.temperature == 0.05
-    expected = anew.scope.history[-1]
+    assert inner.temperature == 0.05
+    expected = anew.lossscope_watch.scope.history[-1]
     for watched in (written, direct):  # both measured the saturated weight again
-        numbers = watched.scope.history[-1]
+        numbers = watched.lossscope_watch.scope.history[-1]
         assert {name: numbers[name] for name in expected if name != "step"} == pytest.approx(
             {name: value for name, value in expected.items() if name != "step"}, rel=1e-6
         )
-    assert written.scope.history[0]["loss"] != pytest.approx(expected["loss"], rel=0.1)
+    assert written.lossscope_watch.scope.history[0]["loss"] != pytest.approx(expected["loss"], rel=0.1)
+
+
+def test_equal_losses_of_the_library_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+
+    def count(loss: Any) -> Any:
+        measured.append(type(loss).__name__)
+        return as_objective(loss)
+
+    class Mine(losses.NTXentLoss):  # type: ignore[misc]
+        """A loss with code that its user may change."""
+
+    monkeypatch.setattr(metric_losses, "as_objective", count)
+    rows = []
+    for make in (losses.NTXentLoss, losses.NTXentLoss, lambda tau: losses.NTXentLoss(tau / 2), Mine, Mine):
+        scope = LossScope()
+        scope.wrap(make(0.123))(embeddings(), LABELS)
+        rows.append(dict(scope.history[-1]))
+    assert measured == ["NTXentLoss", "NTXentLoss", "Mine", "Mine"]
+    assert rows[0] == rows[1] == rows[3] == rows[4] != rows[2]
+
+
+def test_a_watched_step_gives_autograd_no_gradients_of_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With grad_outputs torch imports sympy, which made the first call of a process cost a third of a second."""
+    given: list[Any] = []
+    grad = torch.autograd.grad
+
+    def recorded(outputs: Any, inputs: Any, grad_outputs: Any = None, **options: Any) -> Any:
+        given.append(grad_outputs)
+        return grad(outputs, inputs, grad_outputs, **options)
+
+    monkeypatch.setattr(torch.autograd, "grad", recorded)
+    LossScope().wrap(losses.NTXentLoss())(embeddings(), LABELS)
+    assert given
+    assert given.count(None) == len(given)
 
 
 def test_a_memory_of_batches_takes_a_wrapped_loss() -> None:
@@ -268,8 +306,8 @@ def test_a_wrapped_loss_is_copied_and_pickled() -> None:
         other.temperature = 0.1
         other(embeddings(), LABELS)
         assert watched.temperature == 0.5
-        assert len(other.scope.history) == 1
-    assert not watched.scope.history
+        assert len(other.lossscope_watch.scope.history) == 1
+    assert not watched.lossscope_watch.scope.history
 
 
 def test_counted_weights_are_shares_of_the_saturated_weight_where_there_is_one() -> None:
@@ -306,9 +344,34 @@ def test_losses_of_proxies_and_of_other_than_distances_are_refused(make: Callabl
         LossScope().wrap(make())(embeddings().float(), LABELS)
 
 
+def test_a_loss_that_writes_into_its_distances_is_refused_as_its_backward_would_fail() -> None:
+    loss, x = losses.DynamicSoftMarginLoss(), embeddings().float()
+    arguments = {"embeddings": x[:6], "labels": None, "ref_emb": x[6:12]}
+    with pytest.raises(UnsupportedLoss, match="its own backward would fail as well: one of the variables needed for"):
+        LossScope().wrap(loss)(**arguments)
+    with pytest.raises(RuntimeError, match="one of the variables needed for"):
+        loss(**arguments).backward()
+
+
+def test_an_indices_tuple_that_is_no_miners_is_refused() -> None:
+    """ManifoldLoss takes its clusters by this name."""
+    with pytest.raises(InputError, match=r"indices_tuple must be the \(a, p, a, n\) pairs .*; got Tensor of another"):
+        LossScope("supcon").wrap(losses.ManifoldLoss(WIDTH, 4))(
+            embeddings().float(), indices_tuple=torch.zeros(N, dtype=torch.long)
+        )
+
+
 def test_several_losses_at_once_are_refused_and_what_to_write_is_said() -> None:
     with pytest.raises(InputError, match=r"LossScope\('supcon:tau=T'\)\.watch\(embeddings="):
         LossScope().wrap(losses.MultipleLosses([losses.NTXentLoss()]))
+
+
+def test_each_of_several_losses_can_be_wrapped() -> None:
+    scopes = [LossScope(), LossScope()]
+    each = [losses.NTXentLoss(0.1), losses.TripletMarginLoss()]
+    several = losses.MultipleLosses([scope.wrap(loss) for scope, loss in zip(scopes, each, strict=True)])
+    assert torch.equal(several(embeddings(), LABELS), losses.MultipleLosses(each)(embeddings(), LABELS))
+    assert [len(scope.history) for scope in scopes] == [1, 1]
 
 
 def test_a_batch_without_pairs_is_watched() -> None:

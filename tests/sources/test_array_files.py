@@ -77,12 +77,14 @@ def test_tensors_of_a_torch_file_are_a_dump(name: str, suffix: str, tmp_path: Pa
 def test_a_split_is_taken_of_a_dict_of_splits_and_it_says_so(tmp_path: Path) -> None:
     path = tmp_path / "a.pt"
     torch.save({"train": SIDES, "test": {name: rows[:5] for name, rows in SIDES.items()}}, path)
-    train, test = load(path), load(path, split="test")
+    train, test = load(path, split="train"), load(path, split="test")
     assert (len(train.image_ids), train.split, len(test.image_ids), test.split) == (12, "train", 5, "test")
     assert test.notices[0] == f"{path} is read for its 'test'; train is not read"
     assert train.fingerprint != test.fingerprint
     with pytest.raises(InputError, match=r"--split of .*a\.pt must be one of train, test; got val"):
         load(path, split="val")
+    with pytest.raises(InputError, match="must be one of train, test; got none"):
+        load(path)
 
 
 @each("content", [

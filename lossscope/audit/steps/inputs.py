@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lossscope.core.choices import WHOLE
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.datasets.base import Dataset
 from lossscope.datasets.lint.targets import data_spec, is_rows
@@ -30,17 +31,12 @@ class Inputs:
     notices: tuple[str, ...] = ()  # of the data, where no source has read them
 
 
-def with_rows(
-    targets: Sequence[Path | str], options: AuditOptions, is_split_typed: bool = False
-) -> tuple[list[Path], AuditOptions]:
+def with_rows(targets: Sequence[Path | str], options: AuditOptions) -> tuple[list[Path], AuditOptions]:
     """Return the sources among the targets, and options with the rows among the targets as data.
-
-    The audit takes a whole file of rows, unless the user typed a split.
 
     Args:
         targets: sources, and at most one file, folder or data set of rows.
         options: of the audit.
-        is_split_typed: whether the user named the split.
 
     Raises:
         InputError: rows twice, or beside --data; a missing source.
@@ -52,11 +48,7 @@ def with_rows(
     if len(rows) > 1 or options.source.data is not None:
         other = rows[1] if len(rows) > 1 else f"--data {options.source.data}"
         raise InputError(f"an audit must be of one data set; got {rows[0]} and {other}. Leave one of them out")
-    spec = data_spec(rows[0])
-    source = replace(options.source, data=spec)
-    if not is_split_typed and "all" in build("datasets", spec).splits():
-        source = replace(source, split="all")
-    return sources, replace(options, source=source)
+    return sources, replace(options, source=replace(options.source, data=data_spec(rows[0])))
 
 
 def read_inputs(paths: Sequence[Path | str], options: AuditOptions, splits: Sequence[str] | None = None) -> Inputs:
@@ -72,17 +64,17 @@ def read_inputs(paths: Sequence[Path | str], options: AuditOptions, splits: Sequ
     """
     if not paths and options.source.data is None:
         raise InputError("an audit needs a SOURCE, a file of rows, or data with texts: --data SPEC")
-    wanted = tuple(splits or (options.source.split,))
-    read = [[_load(path, options, split) for split in wanted] for path in paths]
+    read = [[_load(path, options, split) for split in splits or (options.source.split,)] for path in paths]
     sources = tuple(join_sources(parts) for parts in read)
     spec = options.source.data or next(
         (str(source.recipe["data"]) for source in sources if source.recipe.get("data")), None
     )
     dataset: Dataset | None = None if spec is None else build("datasets", spec)
+    wanted = tuple(splits or _split_of(dataset, sources, options))
     loaded = [] if dataset is None else [dataset.split(name) for name in wanted]
     split = join_splits(loaded) if loaded else None
     training = None
-    if dataset is not None and wanted != ("train",) and "train" in dataset.splits():
+    if dataset is not None and not {"train", WHOLE}.intersection(wanted) and "train" in dataset.splits():
         training = dataset.split("train")
     material = Material.of(sources, split, training, options.top, options.source.progress)
     known = {notice for source in sources for notice in source.notices}
@@ -93,14 +85,21 @@ def read_inputs(paths: Sequence[Path | str], options: AuditOptions, splits: Sequ
 def split_names(paths: Sequence[Path | str], options: AuditOptions) -> tuple[str, ...]:
     """Return the names of all splits of the data, the split of the options first."""
     spec = options.source.data
+    sources = tuple(_load(path, options, options.source.split) for path in paths)
     if spec is None:
-        recipes = (_load(path, options, options.source.split).recipe for path in paths)
-        spec = next((str(recipe["data"]) for recipe in recipes if recipe.get("data")), None)
-    if spec is None:
-        return (options.source.split,)
-    names = build("datasets", spec).splits()
-    return (options.source.split, *(name for name in names if name != options.source.split))
+        spec = next((str(source.recipe["data"]) for source in sources if source.recipe.get("data")), None)
+    dataset: Dataset | None = None if spec is None else build("datasets", spec)
+    first = _split_of(dataset, sources, options)
+    if dataset is None or first == (WHOLE,):
+        return first
+    return (*first, *(name for name in dataset.splits() if name not in (*first, WHOLE)))
 
 
-def _load(path: Path | str, options: AuditOptions, split: str) -> SplitEmbeddings:
+def _split_of(dataset: Dataset | None, sources: Sequence[SplitEmbeddings], options: AuditOptions) -> tuple[str]:
+    """Return the name of the split that the sources are of, or that the request reads of the data."""
+    of_sources = next((source.split for source in sources if source.split is not None), None)
+    return (of_sources or options.source.split_of(dataset),)
+
+
+def _load(path: Path | str, options: AuditOptions, split: str | None) -> SplitEmbeddings:
     return read_source(path, replace(options.source, split=split))

@@ -62,6 +62,15 @@ def audit(sources: Sequence[Path | str], options: AuditOptions) -> AuditResult:
     return examine(inputs, Scorer.of(inputs.material, signals, options), options)
 
 
+def _name(inputs: Inputs, options: AuditOptions) -> str:
+    """Return the names of the sources, or of the data, and which rows of the data were audited."""
+    names, split = ", ".join(source.name for source in inputs.sources), inputs.material.split
+    if split is None:
+        return names
+    used = split.used or ("" if names else split.name)
+    return ", ".join(filter(None, (names or str(options.source.data), used)))
+
+
 def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResult:
     """Return the result of an audit from its inputs and a fitted scorer."""
     if options.worth and scorer.state == "ranked only":
@@ -88,7 +97,7 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
     counted, uncounted = (None, ()) if labels is None else count_labels(labels)
     return AuditResult(
         material=inputs.material,
-        name=", ".join(source.name for source in inputs.sources) or f"{options.source.data}, {options.source.split}",
+        name=_name(inputs, options),
         state=scorer.state,
         transfer=scorer.transfer,
         calibration=scorer.calibration,

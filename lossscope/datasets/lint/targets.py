@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from lossscope.core.choices import WHOLE
 from lossscope.errors import InputError
 from lossscope.io.locations import is_url, join_location, location_exists, suffix_of
 from lossscope.io.number_tables import is_number_table
@@ -36,7 +37,9 @@ def lint_sources(target: str, columns: str = "") -> dict[str, RowSource]:
     if columns:
         raise InputError(f"columns must stand in the spec: {target},columns=...")
     dataset = build("datasets", spec)
-    splits = [name for name in dataset.splits() if name != "all"]
+    if isinstance(dataset, RowDataset) and getattr(dataset, "is_one_file", False):
+        return {target: dataset.row_source(WHOLE)}
+    splits = [name for name in dataset.splits() if name != WHOLE]
     if isinstance(dataset, RowDataset):
         return {name: dataset.row_source(name) for name in splits}
     return {name: SplitRows(dataset.split(name)) for name in splits}

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from lossscope.core.choices import WHOLE
 from lossscope.core.normal_form import normal_form
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 
 from .row_block import RowBlock
+
+_SHARE = 0.1  # of the queries that a training holds out, where no other is asked for
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,11 @@ class HeldOut:
     test_share: float
     seed: int
 
+    @classmethod
+    def asked(cls, val_share: float | None, test_share: float | None, seed: int) -> HeldOut:
+        """Return the shares that were asked for; 0.1 each where they were not."""
+        return cls(_SHARE if val_share is None else val_share, _SHARE if test_share is None else test_share, seed)
+
     def __post_init__(self) -> None:
         for name, share in (("val_share", self.val_share), ("test_share", self.test_share)):
             if not 0 <= share < 1:
@@ -35,12 +43,12 @@ class HeldOut:
     def splits(self) -> tuple[str, ...]:
         """Names of the splits, train first."""
         names = ("train", *(["val"] if self.val_share else []), *(["test"] if self.test_share else []))
-        return names if len(names) == 1 else (*names, "all")
+        return names if len(names) == 1 else (*names, WHOLE)
 
     def blocks(self, blocks: Iterable[RowBlock], name: str) -> Iterator[RowBlock]:
         """Yield the rows of one split."""
         for block in blocks:
-            if name == "all" or len(self.splits) == 1:
+            if name == WHOLE or len(self.splits) == 1:
                 yield block
                 continue
             rows = [row for row, query in enumerate(block.queries) if self._split_of(query) == name]

@@ -2,14 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from lossscope.core.choices import WHOLE
 from lossscope.errors import InputError
 from lossscope.io.json_files import shorten
 
 from ..base import Split
+from .held_out import HeldOut
 from .row_block import RowBlock, TextLists
+from .row_files import RowFiles
 from .text_pairs import TextPairs
+
+
+def split_of_files(name: str, files: RowFiles, cut: HeldOut | None, where: str, most: int = 0) -> Split:
+    """Return the split of files, and how many of their rows are used: see `split_of_rows`.
+
+    Args:
+        name: of the split.
+        files: of rows.
+        cut: which rows belong to the split; None: all.
+        where: the files, for messages.
+        most: number of negatives of each query that are kept, the first ones; 0: all.
+    """
+    read = _Counted(files.blocks())
+    kept = _Counted(read if cut is None else cut.blocks(read, name))
+    split = split_of_rows(name, kept, where, most)
+    if cut is None or name == WHOLE:
+        return replace(split, used=f"all {read.rows} rows of {where}")
+    return replace(split, used=f"{kept.rows} of {read.rows} rows of {where}, its split {name}")
+
+
+class _Counted:
+    """Blocks, and the number of rows of those that were read."""
+
+    def __init__(self, blocks: Iterable[RowBlock]) -> None:
+        self.blocks, self.rows = blocks, 0
+
+    def __iter__(self) -> Iterator[RowBlock]:
+        for block in self.blocks:
+            self.rows += len(block)
+            yield block
 
 
 def split_of_rows(name: str, blocks: Iterable[RowBlock], where: str, most: int = 0) -> Split:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.facts import Missing, TooLittle
 from lossscope.registry import build, names
 
@@ -23,6 +24,7 @@ class Examination:
     """The findings of one source, the checks that ran, and the checks that could not run."""
 
     source: str
+    used: str  # how many rows of which file, `all 350 rows of rows.jsonl`; empty where it is not of a file of rows
     objective: str | None
     findings: tuple[Finding, ...]  # the most likely cause first, symptoms folded under it
     folded: tuple[Finding, ...]  # the symptoms
@@ -35,6 +37,11 @@ class Examination:
     patient: Patient | None = field(default=None, repr=False)  # the examined source, for pictures
     state: Mapping[str, Quantity] = field(default_factory=dict)  # what is known before any verdict
     judgement: Judgement = field(default_factory=lambda: Judgement("no problem found"))
+
+    @property
+    def heading(self) -> str:
+        """The source, and which rows of its data were examined."""
+        return f"{self.source}, {self.used}" if self.used else self.source
 
     @property
     def reasons(self) -> Mapping[str, str]:
@@ -86,9 +93,10 @@ def run_checks(patient: Patient, checks: Sequence[Check] | None = None) -> Exami
         if finding is not None:
             found.append(finding)
     top, folded = fold(found, {id: check.order for id, check in by_id.items()}, prove(patient, found, by_id))
-    state = state_of(patient)
+    state, split = state_of(patient), patient.known(SplitEmbeddings)
     return Examination(
         patient.name,
+        "" if split is None else split.used,
         patient.objective_spec,
         top,
         folded,

@@ -22,6 +22,7 @@ def document_of(examinations: Sequence[Examination]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "source": sources if several else sources[0],
+        **_used(examinations),
         "objective": objectives[0] if len(objectives) == 1 else objectives or None,
         "findings": [
             _finding(finding, examination.source if several else None)
@@ -52,6 +53,12 @@ def document_of(examinations: Sequence[Examination]) -> dict[str, Any]:
             for missed in examination.not_checked
         ],
     }
+
+
+def _used(examinations: Sequence[Examination]) -> dict[str, Any]:
+    """Return which rows of a file each source was examined on; nothing where none is of such a file."""
+    used = {examination.source: examination.used for examination in examinations if examination.used}
+    return {"used": next(iter(used.values())) if len(examinations) == 1 else used} if used else {}
 
 
 def _finding(finding: Finding, source: str | None) -> dict[str, Any]:

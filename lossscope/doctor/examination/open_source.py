@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from lossscope.core.choices import WHOLE
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.datasets.lint.suite import lint
 from lossscope.datasets.lint.targets import lint_sources
@@ -147,9 +148,9 @@ def _add_model(patient: Patient, file: Path, path: Path) -> Patient:
         return patient
     split = read_source(file, options.request())
     size, pairs = checkpoint.training.get("batch_size"), len(split.relations.positives)
-    if isinstance(size, int) and options.source.split == "train" and options.source.data is None:
+    if isinstance(size, int) and split.split == "train" and options.source.data is None:
         patient.steps = checkpoint.epoch * max(pairs // size, 1) + checkpoint.step
-    patient.is_held_out = options.source.split != "train"
+    patient.is_held_out = split.split not in ("train", WHOLE)
     of_split(replace(split, name=patient.name), options, patient)
     add_rows(patient, options.source.data or checkpoint.data or None)
     return patient

@@ -74,7 +74,7 @@ def sentences_of(result: Diagnosis) -> tuple[Sentence, ...]:
 def states_of(result: Diagnosis) -> str:
     """Return a sentence about the state of each source."""
     return " ".join(
-        f"{examination.source}: {state_line(examination.state) or 'lossscope could not read its state'}."
+        f"{examination.heading}: {state_line(examination.state) or 'lossscope could not read its state'}."
         for examination in result.examinations
     )
 

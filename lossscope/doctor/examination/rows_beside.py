@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
+from lossscope.core.choices import WHOLE
 from lossscope.core.facts import Missing
+from lossscope.core.request import Request
 from lossscope.datasets.base import Texts as TextsOfSplit
 from lossscope.datasets.lint.suite import lint
 from lossscope.datasets.lint.targets import is_rows, lint_sources
@@ -18,7 +21,6 @@ from ..parts.patient import Patient
 from ..parts.texts import Texts
 
 _NONE = "its data set has no text rows"
-_WHOLE = "all"  # for a file whose splits follow from a hash: all rows, as they are in the file
 
 
 def add_rows(patient: Patient, spec: str | None) -> None:
@@ -40,7 +42,7 @@ def _read(patient: Patient, spec: str) -> Texts:
         raise Missing("its data set is Python code that is not trusted; --trust-code reads it")
     options = patient.options
     try:
-        rows = _rows_of(build("datasets", spec), options.source.split)
+        rows = _rows_of(build("datasets", spec), options.source)
         others = (other for other in options.against if is_rows(other))
         known = {f"{name} of {other}": source for other in others for name, source in lint_sources(other).items()}
         report = lint({spec: rows}, known, progress=options.source.progress)
@@ -51,11 +53,12 @@ def _read(patient: Patient, spec: str) -> Texts:
         raise Missing(f"the rows of its data set cannot be read: {error}") from None
 
 
-def _rows_of(dataset: Any, name: str) -> RowSource:
+def _rows_of(dataset: Any, request: Request) -> RowSource:
     """Return the rows of a split, or all rows of a file with hashed splits. Raises Missing where they are not texts."""
     if isinstance(dataset, RowDataset):
-        return dataset.row_source(_WHOLE if _WHOLE in dataset.splits() else name)  # type: ignore[attr-defined]
-    split = dataset.split(name)
+        splits: Collection[str] = dataset.splits()  # type: ignore[attr-defined]
+        return dataset.row_source(WHOLE if WHOLE in splits else request.named_split)
+    split = dataset.split(request.named_split)
     if not isinstance(split.images, TextsOfSplit):
         raise Missing(_NONE)
     return SplitRows(split)

@@ -68,7 +68,7 @@ class Splits:
         if options.against and not shared:
             raise Missing("the other sources have no embeddings to compare", "embeddings")
         if not options.against:
-            shared = shared_by_embedding(stored, patient.part(TrainedModel).held_out, options.source.split)
+            shared = shared_by_embedding(stored, patient.part(TrainedModel).held_out, options.source.named_split)
             if not shared:
                 raise TooLittle("a split has too few embeddings to compare")
         return cls(tuple(shared))

@@ -12,10 +12,9 @@ from lossscope.core.facts import Missing
 from lossscope.datasets.base import Split
 from lossscope.io.run_folder import list_checkpoints
 from lossscope.io.trusted_code import is_trusted
-from lossscope.registry import build
 from lossscope.sources.base import read_source
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.sources.checkpoints.reading import complete_data
+from lossscope.sources.checkpoints.data_of_model import data_of_model
 
 from ..examination.options import Options
 
@@ -36,20 +35,19 @@ class TrainedModel:
     @cached_property
     def data(self) -> Split:
         """The split of the data set, with its inputs."""
-        spec, _ = complete_data(self.options.source.data or self.checkpoint.data, self.checkpoint.reading)
-        split: Split = build("datasets", spec).split(self.options.source.split)
-        return split
+        dataset, name, _ = data_of_model(self.checkpoint, self.options.source)
+        return dataset.split(name)
 
     @cached_property
     def held_out(self) -> SplitEmbeddings:
         """Embeddings of a held-out split. Raises Missing where the training data are not examined."""
         options, spec = self.options, self.options.source.data or self.checkpoint.data
-        if options.source.split != "train":
-            raise Missing(f"its {options.source.split} data are examined, not the training data")
         if options.against or not spec or not is_trusted(spec):
             raise Missing("it has no held-out data", "held-out data")
-        splits = build("datasets", complete_data(spec, self.checkpoint.reading)[0]).splits()
-        name = next((name for name in _HELD_OUT if name in splits), None)
+        dataset, split, _ = data_of_model(self.checkpoint, options.source)
+        if split != "train":
+            raise Missing(f"its {split} data are examined, not the training data")
+        name = next((name for name in _HELD_OUT if name in dataset.splits()), None)
         if name is None:
             raise Missing("it has no held-out data", "held-out data")
         return read_source(self.file, options.request(name))

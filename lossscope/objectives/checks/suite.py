@@ -127,7 +127,7 @@ def check(spec: str, processes: int = 2, seed: int = 0) -> list[Verdict]:
     objective = build("objectives", spec)
     if Objective not in type(objective).__mro__:
         kind = type(objective).__name__
-        raise InputError(f"{spec} must be an objective; {kind} derives from none of Loss, Gradient, Objective")
+        raise InputError(f"{spec} must be an objective; {kind} derives from none of LossObjective, Gradient, Objective")
     mistake = getattr(objective, "mistake", None)  # of a user's loss of embeddings
     if mistake is not None:
         return [Verdict("similarities", "fail", mistake)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from functools import lru_cache
 from typing import cast
 
@@ -24,6 +25,7 @@ _OTHER_UNITS = (
 )
 _LEAST = 1e-3  # of its largest weight that a loss must have at saturation, for that weight to be a unit
 _NEAR, _APART = 1e-4, 3.0  # how far from saturation, and how many times as large, a weight may be to be a unit
+_NOISE = 0.01  # of vectors of a trial batch of views
 _POINTS = 9  # along each side of the grid on which the largest weight is measured
 
 
@@ -112,7 +114,7 @@ def _weight_at(objective: Objective, end: float) -> float:
     """|dL/ds₋| of a query with two candidates at s₊ = −end, s₋ = end, as the loss is now."""
     with torch.inference_mode(False):
         s = torch.full((1,), end, dtype=torch.float64)
-        return abs(float(two_candidate_weights(objective, -s, s)[0, 1]))
+        return abs(float(_negative_weights(objective, -s, s)))
 
 
 @lru_cache(maxsize=256)
@@ -137,7 +139,7 @@ def _require_scale(key: Hashable) -> float:
     with torch.inference_mode(False):
         steps = torch.linspace(-1, 1, _POINTS, dtype=torch.float64)
         s_pos, s_neg = (grid.flatten() for grid in torch.meshgrid(steps, steps, indexing="xy"))
-        largest = float(two_candidate_weights(objective, s_pos, s_neg)[:, 1].abs().max())
+        largest = float(_negative_weights(objective, s_pos, s_neg).abs().max())
     saturates = weight > 0 and near / _APART < weight < near * _APART
     if not (saturates and _LEAST * largest <= weight < torch.inf):
         raise InputError(
@@ -146,6 +148,27 @@ def _require_scale(key: Hashable) -> float:
             f"{largest:.3g} elsewhere. {_OTHER_UNITS}"
         )
     return weight
+
+
+def _negative_weights(objective: Objective, s_pos: Tensor, s_neg: Tensor) -> Tensor:
+    """W of the negatives of a query, (q,), at s₊ and s₋ (q,): of two candidates, or of two views of two items.
+
+    Two views of two items have vectors with the similarities [[1, s₊], [s₊, 1]] ⊗ [[1, s₋], [s₋, 1]] for any s₊ and s₋.
+    """
+    if not getattr(objective, "needs_one_set", False):
+        return two_candidate_weights(objective, s_pos, s_neg)[:, 1]
+    match = torch.eye(4, dtype=torch.bool).roll(2, 0)
+    mask = Mask(match, ~torch.eye(4, dtype=torch.bool))
+    noise = _NOISE * torch.randn(4, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    unit, weights = torch.ones((), dtype=torch.float64), []
+    for positive, negative in zip(s_pos, s_neg, strict=True):
+        views, items = (torch.stack([unit, s, s, unit]).reshape(2, 2) for s in (positive, negative))
+        S = torch.kron(views, items)
+        values, vectors = torch.linalg.eigh(S)
+        X = torch.nn.functional.pad(vectors * values.clamp(min=0).sqrt(), (0, 4))
+        X = torch.nn.functional.normalize(X + noise, dim=1)  # similarities differ, so that they are found
+        weights.append(objective(S, replace(mask, info={"queries": X, "candidates": X})).W[0, [1, 3]].sum())
+    return torch.stack(weights)
 
 
 def two_candidate_weights(objective: Objective, s_pos: Tensor, s_neg: Tensor) -> Tensor:

@@ -43,10 +43,10 @@ def as_objective(thing: ObjectiveLike) -> Objective:
             'objective must be a spec such as "ntxent:tau=0.05", an objective, or a function or module that computes '
             f"a loss; got {type(thing).__name__}"
         )
-    from .signature import without_compilation
+    from .signature import unwrapped
     from .wrap_loss import wrap_loss
 
-    thing = without_compilation(thing)
+    thing = unwrapped(thing)
     name = name_of_loss(thing)
     wrapped = wrap_loss(cast(Any, thing), name)
     missing = [field.name for field in fields(wrapped) if field.default is MISSING and field.default_factory is MISSING]

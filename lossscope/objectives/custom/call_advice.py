@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 CALL_HINTS: Mapping[str, str] = {
     "labels": (
-        ". It is called with pairs, as loss(images, labels, ref_emb=captions, ref_labels=labels); one that takes no "
-        "ref_emb cannot be counted"
+        ". It is called with pairs, as loss(images, labels, ref_emb=captions, ref_labels=labels); one "
+        "without ref_emb is called as loss(embeddings, labels) on labelled items and on views"
     ),
     "sentences": (
         ". It is called with the sentence embeddings of pairs, without a model or labels; one that needs labels "
@@ -36,6 +36,7 @@ VECTORS = ("z", "zs", "h", "x", "emb", "embs", "embedding", "embeddings", "featu
 MATRICES = ("s", "sim", "sims", "similarity", "similarities", "score", "scores", "cosine", "cosines", "sim_matrix")
 LOGITS = ("logit", "logits", "logits_per_image", "logits_per_text")
 LABELS = ("label", "labels", "target", "targets", "y_true", "gt", "ground_truth", "class_labels")
+POSITIVES = ("mask", "match", "positives", "positive_mask", "pos_mask")  # of a second parameter that marks positives
 MASKS = ("mask", "masks", "match", "valid", "positives", "positive_mask", "pos_mask")
 
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from lossscope.errors import InputError
 
 _SMALL = 1_000_000  # numbers of a module that is copied at each call
+_HOOKS = ("_forward_hooks", "_backward_hooks", "_backward_pre_hooks")  # those for arguments may compute weights
 
 
 def is_small(module: nn.Module) -> bool:
@@ -25,8 +26,9 @@ def is_small(module: nn.Module) -> bool:
 def copy_in_float64(loss: Callable[..., Any], label: str) -> Callable[..., Any]:
     """Return a copy of an object with a state, modules in float64; a function is returned as it is.
 
-    What a loss kept of its last call with a graph, as in `self.last = loss`, is copied without the graph. An object
-    that cannot be copied is returned itself, with a warning.
+    What a loss kept of its last call with a graph, as in `self.last = loss`, is copied without the graph. The copy of a
+    module has none of its hooks for results and gradients, which would see trial batches. An object that cannot be
+    copied is returned itself, with a warning.
 
     Args:
         loss: function, method or object.
@@ -51,6 +53,8 @@ def copy_in_float64(loss: Callable[..., Any], label: str) -> Callable[..., Any]:
     copied_holder = _holder(copied)
     if isinstance(copied_holder, nn.Module):
         copied_holder.double()
+        for hooks in _HOOKS:
+            vars(copied_holder).get(hooks, {}).clear()
     return copied
 
 

@@ -13,6 +13,8 @@ from lossscope.errors import InputError
 
 from .embeddings import AXES, append_axes, opposite_pairs, vectors_with_similarities
 from .measurements import TRIAL_PAIRS, Trial
+from .one_set import is_one_set, mask_of_views, one_set_gradient
+from .signature import ONE_SET_FORMS
 from .user_call import UserCall
 
 
@@ -25,9 +27,11 @@ class LossGradient:
     def evaluate(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         """Return F, () or (q,), and dF/dS (q, c), in float64."""
         S = S.detach().double()
-        if self.call.form == "S":
-            leaf = S.clone().requires_grad_()
-            value = self.call((leaf.clone(),))  # a loss may write into its argument
+        if is_one_set(mask):
+            return one_set_gradient(self.call, S, mask)
+        if self.call.form in ("S", "masked"):
+            leaf = S.clone().requires_grad_()  # the loss may write into its argument
+            value = self.call((leaf.clone(),) if self.call.form == "S" else (leaf.clone(), mask.positives))
             return value.detach(), self._gradient(value, leaf)
         if "queries" in mask.info:
             queries, candidates = (normalise(mask.info[name].detach().double()) for name in ("queries", "candidates"))
@@ -43,6 +47,8 @@ class LossGradient:
         errors = []
         for pairs in TRIAL_PAIRS:
             try:
+                if self.call.form == "views":
+                    self._choose_layout(*opposite_pairs(pairs, 0))
                 value = self._value_of_pairs(*opposite_pairs(pairs, 0))
             except InputError as error:
                 errors.append(error)
@@ -54,11 +60,32 @@ class LossGradient:
             "pairs fail too"
         ) from errors[0]
 
+    def _choose_layout(self, first: Tensor, second: Tensor) -> None:
+        """Find out whether all views are (b, 2, d) or (2b, d). Raises InputError where the loss takes neither."""
+        try:
+            self.gradient_of_views(first, second)
+        except InputError as error:
+            self.call.is_flat = True
+            try:
+                self.gradient_of_views(first, second)
+            except InputError:
+                self.call.is_flat = False
+                raise error from None
+
     def _gradient_of_pairs(self, images: Tensor, captions: Tensor) -> Tensor:
         """dF/dS of F as it is, including an average over the batch; also where the caller computes no gradients."""
+        if self.call.form in ONE_SET_FORMS:
+            return self.gradient_of_views(images, captions)[: len(images), len(images) :]
         mask = replace(pair_mask(torch.arange(len(images))), info={"queries": images, "candidates": captions})
         with torch.inference_mode(False), torch.enable_grad():
             return self.evaluate(images.clone() @ captions.clone().T, mask)[1]
+
+    def gradient_of_views(self, first: Tensor, second: Tensor) -> Tensor:
+        """dF/dS (2b, 2b) of two views as one set, with an average over the batch."""
+        items = torch.cat([first, second])
+        mask = replace(mask_of_views(len(first)), info={"queries": items, "candidates": items})
+        with torch.inference_mode(False), torch.enable_grad():
+            return self.evaluate(items.clone() @ items.clone().T, mask)[1]
 
     def _value_of_pairs(self, images: Tensor, captions: Tensor) -> Tensor:
         """F as it is, () or (b,)."""

@@ -39,20 +39,20 @@ class Trial:
         return a.shape == b.shape and float((a - b).abs().max()) <= rounding * scale
 
 
-_VIEWS = (
-    "SimCLR is built in: --objective ntxent:tau=T --sampling views, in Python LossScope('ntxent:tau=T').watch("
-    "embeddings=torch.stack([a, b], 1)). To test your own code: lossscope check --trainer ./FILE.py:step, of def "
-    "step(queries, candidates), which returns the loss"
+VIEWS = (
+    "Take all items as one set: --sampling views, in Python watch(embeddings=torch.stack([a, b], 1)). To check it as a "
+    "step: lossscope check --trainer ./FILE.py:step, of def step(queries, candidates), which returns the loss"
 )
-"""What a loss of two views can be measured with."""
+"""How a loss of two views is counted."""
 
 
-def describe_misfit(trial: Trial, on_embeddings: bool) -> str | None:
-    """Say why dF/dS of images against captions does not describe a loss; None where it does.
+def describe_misfit(trial: Trial, on_embeddings: bool, one_set: bool = False) -> str | None:
+    """Say why dF/dS of images against captions, or of all items of one set, does not describe a loss; None if it does.
 
     Args:
         trial: the loss.
         on_embeddings: whether it takes embeddings, and so may use more than S.
+        one_set: whether S has the similarities within each side, too.
     """
     if not is_deterministic(trial):
         return "two calls with one input give two values. Switch off its dropout or other random parts"
@@ -69,10 +69,12 @@ def describe_misfit(trial: Trial, on_embeddings: bool) -> str | None:
             "it changes when all embeddings are rotated together, which leaves every similarity as it is. Distances "
             "along single axes do so, and a layer or stored vectors of its own"
         )
+    if one_set:
+        return None
     if on_embeddings and depends_on_one_side(trial):
         return (
             "it also uses similarities of images among themselves, or of captions, as SimCLR over 2N views does, and W "
-            f"of images against captions would leave these out. {_VIEWS}"
+            f"of images against captions would leave these out. {VIEWS}"
         )
     return None if pulls_pairs(trial) else _why_not_pulled(trial, on_embeddings)
 
@@ -104,7 +106,7 @@ def _why_not_pulled(trial: Trial, on_embeddings: bool) -> str:
         )
     return (
         "it does not pull pair i, which is on the diagonal of S (b, b); SimCLR over 2N views has its positives "
-        f"elsewhere. {_VIEWS}"
+        f"elsewhere. {VIEWS}"
     )
 
 

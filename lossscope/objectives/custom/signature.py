@@ -13,26 +13,32 @@ from torch import nn
 
 from lossscope.errors import SpecError
 
-from .call_advice import MATRICES, VECTORS, plain_name, wrapper_for
+from .call_advice import LABELS, MATRICES, POSITIVES, VECTORS, plain_name, wrapper_for
 
-CallForm = Literal["S", "embeddings", "features", "labels", "sentences"]
+CallForm = Literal["S", "embeddings", "features", "labels", "sentences", "views", "classes", "masked"]
 FORMS: Mapping[CallForm, str] = {
     "S": "f(S)",
     "embeddings": "f(image_emb, text_emb)",
     "features": "f(image_features, text_features, logit_scale[, logit_bias])",
     "labels": "f(embeddings, labels, ref_emb=..., ref_labels=...)",
     "sentences": "f(sentence_features, labels)",
+    "views": "f(features), (b, 2, d)",
+    "classes": "f(embeddings, labels)",
+    "masked": "f(S, mask)",
 }
+ONE_SET_FORMS: tuple[CallForm, ...] = ("views", "classes")  # that are called with all items of a batch
 _PLAIN = (bool, int, float, str)
 REQUIRED = object()  # default of an option that must be given
 Parameters = Mapping[str, inspect.Parameter]
 
 
-def without_compilation(target: Any) -> Any:
-    """Return the function or module that torch.compile was given; it is called with batches of many sizes."""
+def unwrapped(target: Any) -> Any:
+    """Return the function or module that torch.compile or `LossScope.wrap` was given: trial batches run on it."""
     if isinstance(target, partial):
-        inner = without_compilation(target.func)
+        inner = unwrapped(target.func)
         return target if inner is target.func else partial(inner, *target.args, **target.keywords)
+    if hasattr(type(target), "lossscope_watch"):
+        return unwrapped(target.lossscope_watch.given)
     if isinstance(target, nn.Module):
         return getattr(target, "_orig_mod", target)
     return getattr(target, "_torchdynamo_orig_callable", target)
@@ -123,7 +129,7 @@ def call_form(target: Any, call: Parameters, name: str) -> CallForm:
         if declared not in get_args(CallForm):
             raise SpecError(f"lossscope_takes must be one of {', '.join(get_args(CallForm))}; got {declared!r}")
         return typing.cast(CallForm, declared)
-    required, short, callee = _required(call), name.rpartition(":")[2], _callee(target, name)
+    required, callee = _required(call), _callee(target, name)
     if "sentence_features" in call:
         return "sentences"
     if "ref_emb" in call and "labels" in call:
@@ -131,14 +137,11 @@ def call_form(target: Any, call: Parameters, name: str) -> CallForm:
     if "logit_scale" in call:
         return "features"
     if len(required) == 1 and plain_name(required[0]) in VECTORS:
-        raise SpecError(
-            f"{name} takes one argument, {required[0]}, which may be S or the embeddings of all views. Say which: "
-            f"{short}.lossscope_takes = 'S' where it is S, (b, b), pair i on the diagonal. A loss of all views, "
-            f"features (b, views, d) or (b views, d), is checked as a step, `def step(queries, candidates): return "
-            f"{callee}(torch.stack([queries, candidates], 1))`, or torch.cat([queries, candidates]) of the latter, "
-            "with `lossscope check --trainer ./FILE.py:step`, and watched as `scope.watch(embeddings=features, "
-            "labels=labels)`"
-        )
+        return "views"
+    if len(required) == 2 and plain_name(required[0]) in VECTORS and plain_name(required[1]) in LABELS:
+        return "classes"
+    if len(required) == 2 and plain_name(required[0]) in MATRICES and plain_name(required[1]) in POSITIVES:
+        return "masked"
     advice = wrapper_for(required, callee)
     if advice is not None:
         raise SpecError(f"{name} takes ({shown(call)}): {advice}")
@@ -148,13 +151,8 @@ def call_form(target: Any, call: Parameters, name: str) -> CallForm:
         return "embeddings"
     raise SpecError(
         f"{name} must be called as one of {'; '.join(FORMS.values())}; it takes ({shown(call)}). "
-        "Say which with an attribute lossscope_takes = 'S', 'embeddings', 'features', 'labels' or 'sentences'"
-        + (
-            "; a loss of embeddings and labels that takes no ref_emb cannot be counted. Name the objective that it is: "
-            "LossScope('supcon:tau=T').watch(embeddings=..., labels=...), or --objective supcon:tau=T"
-            if "labels" in required
-            else f", or give a function that calls it, `def loss(S): return {_call_with_s(callee, call)}`"
-        )
+        f"Say which with an attribute lossscope_takes = {', '.join(map(repr, FORMS))}, or give a function that calls "
+        f"it, `def loss(S): return {_call_with_s(callee, call)}`"
     )
 
 

@@ -31,6 +31,7 @@ class UserCall:
     label: str  # for messages
     options: Mapping[str, Any]  # of the class, or of every call of a function
     scalars: tuple[float, ...] = ()  # arguments after the features
+    is_flat: bool = field(default=False, init=False)  # whether all views are (2b, d), first views before second
     promotes: bool = field(default=False, init=False)  # whether it was seen to need Float64Mode
 
     @cached_property
@@ -53,6 +54,14 @@ class UserCall:
             return queries, labels, None, candidates, labels.clone()  # the same object would mean the same items
         if self.form == "sentences":
             return ([{"sentence_embedding": queries}, {"sentence_embedding": candidates}], None)
+        if self.form == "masked":
+            match = torch.eye(len(queries), dtype=torch.bool, device=queries.device)
+            return queries @ candidates.T, match
+        if self.form == "views":
+            return (torch.cat([queries, candidates]) if self.is_flat else torch.stack([queries, candidates], 1),)
+        if self.form == "classes":
+            labels = torch.arange(len(queries), device=queries.device).repeat(2)
+            return torch.cat([queries, candidates]), labels
         return queries, candidates, *(queries.new_tensor(value) for value in self.scalars)
 
     def __call__(self, arguments: Arguments, loss: Callable[..., Any] | None = None) -> Tensor:

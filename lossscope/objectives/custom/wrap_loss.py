@@ -15,7 +15,7 @@ from .signature import (
     constructor_parameters,
     is_function,
     plain_options,
-    without_compilation,
+    unwrapped,
 )
 from .wrapped_loss import WrappedLoss
 
@@ -52,7 +52,7 @@ def wrap_loss(target: Any, name: str, with_bias: bool = False) -> type[WrappedLo
 
 @lru_cache(maxsize=64)
 def _wrap(key: _Same, name: str, with_bias: bool) -> type[WrappedLoss]:
-    target = without_compilation(key.target)
+    target = unwrapped(key.target)
     call = call_parameters(target)
     form = call_form(target, call, name)
     scalars: tuple[str, ...] = ()

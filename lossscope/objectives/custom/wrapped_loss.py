@@ -19,8 +19,18 @@ from lossscope.errors import InputError, SpecError, UnsupportedLoss
 
 from ..base import Objective, Traits
 from .gradients import LossGradient
-from .measurements import describe_misfit, describe_mistake, keeps_memory, measure_average, measure_directions
-from .signature import CallForm, call_parameters, declaration
+from .measurements import (
+    VIEWS,
+    depends_on_one_side,
+    describe_misfit,
+    describe_mistake,
+    keeps_memory,
+    measure_average,
+    measure_directions,
+    pulls_pairs,
+)
+from .one_set import is_one_set
+from .signature import ONE_SET_FORMS, CallForm, call_parameters, declaration
 from .user_call import UserCall
 
 
@@ -92,7 +102,12 @@ class WrappedLoss(Objective):
     @property
     def _stated_traits(self) -> Traits:
         """What is known without a call. Embeddings that it takes are of `mask.info`, or computed with the same S."""
-        return Traits(square=True, needs_embeddings=self.call_form != "S", own_unit="relative")
+        return Traits(
+            positives="many" if self.call_form in ("classes", "masked") else "one",
+            square=True,
+            needs_embeddings=self.call_form not in ("S", "masked"),
+            own_unit="relative",
+        )
 
     def _measure_reduction(self) -> Reduction:
         declared = declaration(self.target, "lossscope_reduction")
@@ -114,12 +129,16 @@ class WrappedLoss(Objective):
 
     @cached_property
     def _power_of_batch(self) -> int:
-        return measure_average(self._gradient.trial)
+        trial, of_views = self._gradient.trial, self._gradient.gradient_of_views
+        if self.needs_one_set:
+            trial = replace(trial, gradient=lambda first, second: of_views(first, second)[: len(first), len(first) :])
+        return measure_average(trial)
 
     @cached_property
     def counted_directions(self) -> tuple[CountedDirection, ...]:
         """Both where each is a call of its own; else the one whose rows F looks along, or `both`, as measured."""
-        return DIRECTIONS if self._one_direction else measure_directions(self._gradient.trial)
+        one_call = self._one_direction or self.needs_one_set
+        return DIRECTIONS if one_call else measure_directions(self._gradient.trial)
 
     @property
     def learnable(self) -> Mapping[str, float]:
@@ -134,9 +153,13 @@ class WrappedLoss(Objective):
 
     def __call__(self, S: Tensor, mask: Mask) -> Weights:
         """dF/dS of the whole batch, computed in float64; every query has an equal share of the value."""
-        self._require_function_of_s()
+        self._require_function_of_s(is_one_set(mask))
         with torch.inference_mode(False), torch.enable_grad():
             usable = check_inputs(S, mask, self.traits.positives)
+            if is_one_set(mask):
+                return self._of_one_set(S, mask, usable)
+            if self.needs_one_set:
+                raise UnsupportedLoss(f"{self._label} takes all items of a batch as one set. {VIEWS}")
             if len(S) != S.shape[1] or not mask.all_valid or not bool(mask.match.diagonal().all()):
                 raise InputError(
                     f"{self._label} takes whole batches of pairs, pair i on the diagonal; got {tuple(S.shape)}, with "
@@ -151,6 +174,41 @@ class WrappedLoss(Objective):
         W = (W.T if flip else W) * times
         dtype = S.dtype if S.dtype == torch.float64 else torch.float32
         return Weights(W.to(dtype).contiguous(), values.to(dtype).clone(), usable)
+
+    def _of_one_set(self, S: Tensor, mask: Mask, usable: Tensor) -> Weights:
+        """dF/dS of all items of a batch against each other."""
+        if not (self.needs_one_set or self.call_form == "masked"):
+            raise InputError(f"{self._label} compares two sides; the items here are one set. Take --sampling pairs")
+        if not bool(usable.any()):
+            return Weights(torch.zeros_like(S), S.new_zeros(len(S)), usable)
+        value, W = self._gradient.evaluate(S, mask)
+        times = len(S) if self.measured_traits.reduction == "mean" and value.ndim == 0 else 1
+        values = (value * times / len(S)).expand(len(S)) if value.ndim == 0 else value
+        dtype = S.dtype if S.dtype == torch.float64 else torch.float32
+        return Weights((W * times).to(dtype), values.to(dtype).clone(), usable)
+
+    @cached_property
+    def needs_one_set(self) -> bool:
+        """Whether it compares all items of a batch with each other, as measured: its positives are not on a diagonal.
+
+        Raises InputError where it runs on no trial batch.
+        """
+        if self.call_form in ONE_SET_FORMS:
+            return True
+        trial = self._gradient.trial
+        if self.call_form == "embeddings":
+            return self._misfit_of_one_set is None and depends_on_one_side(trial)
+        return self.call_form == "S" and not self._per_query and not pulls_pairs(trial) and self._pulls_views
+
+    @property
+    def _pulls_views(self) -> bool:
+        """Whether dF/dS of S (2b, 2b) is negative at the other view of an item."""
+        trial = self._gradient.trial
+        try:
+            W = self._gradient.gradient_of_views(*trial.batch())
+        except InputError:
+            return False
+        return bool((W[: trial.pairs, trial.pairs :].diagonal() < 0).any())
 
     def loss(self, images: Tensor, captions: Tensor) -> Tensor:
         """Return F, (), of B pairs of embeddings, (B, d) and (B, d), with its graph: the user's code as it is."""
@@ -179,15 +237,22 @@ class WrappedLoss(Objective):
         """
         return self._gradient.call((queries, labels, None, candidates, candidate_labels))
 
-    def _require_function_of_s(self) -> None:
-        """Raise UnsupportedLoss for a loss that dF/dS of images against captions does not describe; measured once."""
-        if self._misfit:
-            raise UnsupportedLoss(f"{self._label} must be a function of the similarities of pairs: {self._misfit}")
+    def _require_function_of_s(self, one_set: bool) -> None:
+        """Raise UnsupportedLoss for a loss that dF/dS of a batch does not describe; measured once."""
+        misfit = self._misfit_of_one_set if one_set else self._misfit
+        if misfit:
+            of = "all items" if one_set else "pairs"
+            raise UnsupportedLoss(f"{self._label} must be a function of the similarities of {of}: {misfit}")
 
     @cached_property
     def _misfit(self) -> str | None:
         """Why the loss is none that W describes; None where it is one."""
-        return describe_misfit(self._gradient.trial, self.call_form != "S")
+        return describe_misfit(self._gradient.trial, self.call_form not in ("S", "masked"))
+
+    @cached_property
+    def _misfit_of_one_set(self) -> str | None:
+        """Why the loss is none that W of all items describes; None where it is one."""
+        return describe_misfit(self._gradient.trial, self.call_form not in ("S", "masked"), one_set=True)
 
     @cached_property
     def computed_in(self) -> torch.dtype:
@@ -198,7 +263,7 @@ class WrappedLoss(Objective):
     def mistake(self) -> str | None:
         """Which known mistake makes it no loss of S; None where there is none. It is refused for other reasons, too."""
         try:
-            return None if self.call_form == "S" else describe_mistake(self._gradient.trial)
+            return None if self.call_form in ("S", "masked") else describe_mistake(self._gradient.trial)
         except InputError:
             return None
 
@@ -218,7 +283,7 @@ class WrappedLoss(Objective):
     @cached_property
     def _one_direction(self) -> bool:
         """Whether each direction is a call of its own."""
-        return self.call_form == "labels" or (self.call_form == "S" and self._per_query)
+        return self.call_form == "labels" or (self.call_form in ("S", "masked") and self._per_query)
 
     @property
     def _label(self) -> str:

@@ -135,6 +135,16 @@ class Checkpoint:
         return "converted_from" in self.training
 
     @property
+    def stored_files(self) -> dict[str, str]:
+        """What its encoder keeps of files, name -> content; of a released model its tokeniser, too, as training needs.
+
+        A released file has no tokeniser: its conversion takes that from --vocabulary.
+        """
+        if not self.is_released or self.tokeniser is None:
+            return dict(self.kept)
+        return {"tokeniser": self.tokeniser, **self.kept}
+
+    @property
     def shape(self) -> ItemShape:
         """Shape of one item, in the type that data sets use."""
         if isinstance(self.item_shape, dict):

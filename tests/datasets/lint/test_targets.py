@@ -31,9 +31,16 @@ def test_a_saved_data_set_is_its_splits(tmp_path: Path) -> None:
 def test_a_cut_file_leaks_no_query(tmp_path: Path) -> None:
     rows = [{"query": f"{'Q' if n % 2 else 'q'}{n // 2}", "positive": f"p{n}"} for n in range(500)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    sources = lint_sources(f"texts:file={tmp_path}/a.jsonl")
+    sources = lint_sources(f"texts:file={tmp_path}/a.jsonl,val_share=0.1")
     report = lint(sources)
     assert (list(sources), report.rows, counts(report)) == (["train", "val", "test"], 500, {})
+
+
+def test_a_file_that_nobody_cut_is_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"query": "q{n}", "positive": "p{n}"}}\n' for n in range(50)))
+    target = f"texts:file={tmp_path}/a.jsonl"
+    sources = lint_sources(target)
+    assert (list(sources), lint(sources).rows) == ([target], 50)
 
 
 def test_a_path_with_the_name_of_a_data_set_is_a_path(tmp_path: Path) -> None:

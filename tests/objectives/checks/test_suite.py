@@ -29,11 +29,11 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from lossscope.core.stop_gradient import stop_gradient
-from lossscope.objectives.base import Loss, positive_of
+from lossscope.objectives.base import LossObjective, positive_of
 
 
 @dataclass(frozen=True)
-class Detached(Loss):
+class Detached(LossObjective):
     tau: float = 0.1
     keep: bool = False
 
@@ -48,20 +48,20 @@ def violations(S, mask):
 
 
 @dataclass(frozen=True)
-class WrongAxis(Loss):
+class WrongAxis(LossObjective):
     def values(self, S, mask):
         return violations(S, mask).mean(0)
 
 
 @dataclass(frozen=True)
-class Columns(Loss):
+class Columns(LossObjective):
     def values(self, S, mask):
         p = (S / 0.1).masked_fill(~mask.valid, -torch.inf).log_softmax(0)
         return -p.gather(1, mask.first_positive)[:, 0]
 
 
 @dataclass(frozen=True)
-class Standardised(Loss):
+class Standardised(LossObjective):
     def values(self, S, mask):
         n = mask.valid.sum(1, keepdim=True)
         mean = (S * mask.valid).sum(1, keepdim=True) / n
@@ -70,25 +70,25 @@ class Standardised(Loss):
 
 
 @dataclass(frozen=True)
-class Averaged(Loss):
+class Averaged(LossObjective):
     def values(self, S, mask):
         return violations(S, mask).sum(1) / len(S)
 
 
 @dataclass(frozen=True)
-class Scalar(Loss):
+class Scalar(LossObjective):
     def values(self, S, mask):
         return violations(S, mask).sum(1).mean()
 
 
 @dataclass(frozen=True)
-class Unmasked(Loss):
+class Unmasked(LossObjective):
     def values(self, S, mask):
         return (0.5 - positive_of(S, mask) + S).relu().sum(1)
 
 
 @dataclass(frozen=True)
-class LastOfEquals(Loss):
+class LastOfEquals(LossObjective):
     def values(self, S, mask):
         others = S.masked_fill(~mask.negatives, -torch.inf).flip(1)
         hardest = others.gather(1, others.detach().argmax(1, keepdim=True))
@@ -96,7 +96,7 @@ class LastOfEquals(Loss):
 
 
 @dataclass(frozen=True)
-class Unequal(Loss):
+class Unequal(LossObjective):
     @property
     def rows_sum_to_zero(self):
         return True
@@ -106,7 +106,7 @@ class Unequal(Loss):
 
 
 @dataclass(frozen=True)
-class Alone(Loss):
+class Alone(LossObjective):
     @property
     def coupled(self):
         return True
@@ -116,20 +116,20 @@ class Alone(Loss):
 
 
 @dataclass(frozen=True)
-class Kinked(Loss):
+class Kinked(LossObjective):
     def values(self, S, mask):
         return (S - stop_gradient(S)).relu().masked_fill(~mask.negatives, 0).sum(1)
 
 
 @dataclass(frozen=True)
-class Coarse(Loss):
+class Coarse(LossObjective):
     def values(self, S, mask):
         short = S.bfloat16() if S.dtype == torch.float32 else S
         return violations(short, mask).square().sum(1).to(S.dtype)
 
 
 @dataclass(frozen=True)
-class Broken(Loss):
+class Broken(LossObjective):
     def values(self, S, mask):
         return S.no_such_thing()
 
@@ -584,7 +584,7 @@ def test_a_loss_that_casts_to_float32_is_measured_as_float32_can(name: str, faul
 
 
 def test_what_cannot_be_checked_raises() -> None:
-    with pytest.raises(InputError, match="Stranger is no objective: it must inherit Loss or Gradient"):
+    with pytest.raises(InputError, match="Stranger is no objective: it must inherit LossObjective or Gradient"):
         check("./planted.py:Stranger", processes=1)
     with pytest.raises(InputError, match="processes must be at least 1; got 0"):
         check("ntxent", processes=0)

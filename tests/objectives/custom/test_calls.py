@@ -283,7 +283,7 @@ def by_name(*, S: Tensor) -> Tensor:
     return softmax(S)
 
 
-def with_mask(S: Tensor, mask: Tensor) -> Tensor:
+def with_scores(S: Tensor, valid: Tensor) -> Tensor:
     return softmax(S)
 
 
@@ -302,7 +302,7 @@ def of_both(logits_per_image: Tensor, logits_per_text: Tensor) -> Tensor:
 @each("loss, message", [
     (of_anything, r"takes \(\*args, \*\*kwargs\)\. Say which .* `def loss\(S\): return of_anything\(S\)`"),
     (by_name, r"takes \(S\)\. Say which .* `def loss\(S\): return by_name\(S=S\)`"),
-    (with_mask, r"without mask.*`def loss\(S\): return with_mask\(S, torch.eye\(len\(S\), dtype=torch.bool\)\)`"),
+    (with_scores, r"without valid.*`def loss\(S\): return with_scores\(S, torch.eye\(len\(S\), dtype=torch.bool\)\)`"),
     (with_labels, r"`def loss\(S\): return with_labels\(S / 0.05, torch.arange\(len\(S\)\)\)`"),
     (nn.CrossEntropyLoss(), r"\(input, target\).*`def loss\(S\): return criterion\(S / 0.05, torch.arange"),
     (of_logits, r"may be S or S / temperature. Say which: of_logits.lossscope_takes = 'S'"),

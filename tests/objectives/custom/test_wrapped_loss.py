@@ -317,6 +317,8 @@ def views(S, tau=0.5):
 
 def all_views(z): return simclr(*z.chunk(2))
 
+def stacked(features): return simclr(*features.unbind(1))
+
 def dropped(image_emb, text_emb): return (F.dropout(image_emb, 0.5) @ text_emb.T).logsumexp(1).mean()
 
 def along_axes(image_emb, text_emb):
@@ -374,13 +376,14 @@ def test_what_is_no_function_of_the_similarities_of_pairs_is_refused(others: Pat
 @each("name", ["simclr", "views"])
 def test_the_message_of_a_loss_of_views_names_what_measures_it(others: Path, name: str) -> None:
     """Every message refused the loss, and none named a way that works."""
+    loss = build("objectives", f"{others}:{name}")
     with pytest.raises(UnsupportedLoss) as error:
-        build("objectives", f"{others}:{name}")(torch.rand(6, 6), pair_mask(torch.arange(6)))
-    (line,) = re.findall(r"in Python (LossScope\(.*\)\))\. ", str(error.value))
+        loss(torch.rand(6, 6), pair_mask(torch.arange(6)))
+    (line,) = re.findall(r"in Python (watch\(.*\)\))\. ", str(error.value))
     a, b = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(0))
-    row = eval(line.replace("tau=T", "tau=0.1"), {"LossScope": LossScope, "torch": torch, "a": a, "b": b})
+    row = eval(line, {"watch": LossScope(loss).watch, "torch": torch, "a": a, "b": b})
     assert row["all/N_eff"] > 1
-    assert "--objective ntxent:tau=T --sampling views" in str(error.value)
+    assert "--sampling views" in str(error.value)
     assert "lossscope check --trainer ./FILE.py:step" in str(error.value)
 
 
@@ -449,9 +452,15 @@ def test_an_error_of_autograd_is_a_message(others: Path) -> None:
         build("objectives", f"{others}:in_place")(torch.rand(6, 6), pair_mask(torch.arange(6)))
 
 
-def test_one_argument_that_may_be_embeddings_must_be_declared(others: Path) -> None:
-    with pytest.raises(SpecError, match=r"takes one argument, z, .* all_views.lossscope_takes = 'S'"):
-        build("objectives", f"{others}:all_views")
+@each("name", ["all_views", "stacked"])
+def test_one_argument_that_is_all_views_is_one_set(others: Path, name: str) -> None:
+    a, b = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(0))
+    views = torch.stack([a, b], 1)
+    row = LossScope(build("objectives", f"{others}:{name}")).watch(embeddings=views)
+    same = LossScope(build("objectives", f"{others}:simclr")).watch(embeddings=views)
+    assert row["all/N_eff"] == pytest.approx(same["all/N_eff"], rel=1e-6)
+    with pytest.raises(UnsupportedLoss, match="Take all items as one set"):
+        build("objectives", f"{others}:{name}")(torch.rand(6, 6), pair_mask(torch.arange(6)))
 
 
 @each("name, directions", [
