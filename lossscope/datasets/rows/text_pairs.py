@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +29,15 @@ class TextPairs:
     document_ids: list[str] = field(default_factory=list)
     positives: list[tuple[int, int]] = field(default_factory=list)
     negatives: list[tuple[int, int]] = field(default_factory=list)
+
+    def leave_out(self, queries: Collection[int]) -> None:
+        """Remove queries and their pairs; documents stay."""
+        kept = [row for row in range(len(self.queries)) if row not in queries]
+        rows = {row: number for number, row in enumerate(kept)}
+        self.queries = [self.queries[row] for row in kept]
+        self.query_ids = [self.query_ids[row] for row in kept] if self.query_ids else []
+        self.positives = [(rows[query], document) for query, document in self.positives if query in rows]
+        self.negatives = [(rows[query], document) for query, document in self.negatives if query in rows]
 
     def split(self, name: str, notices: Sequence[str] = ()) -> Split:
         """Return the split; pairs that occur twice are one, and a positive is no negative of its query.
