@@ -100,6 +100,7 @@ def embed_checkpoint(
         seed=checkpoint.training.get("seed"),
         split=split.name,
         used=split.used,
+        scores=split.scores,
         notices=(
             *notices,
             *reading_notices,

@@ -60,6 +60,7 @@ class TextModel:
             objective=self.objective,
             split=split.name,
             used=split.used,
+            scores=split.scores,
             notices=(*first_notes, *second_notes, *notices, *split.notices),
             read_input_keys=partial(input_keys, split),
             read_texts=split.texts_by_id,

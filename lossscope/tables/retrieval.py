@@ -19,6 +19,7 @@ _IMAGES = (
     "among the first 5. `lossscope eval --format csv` also gives meanr, the mean rank, from 1, lower is better, and "
     "MRR, the mean reciprocal rank."
 )
+_SPEARMAN = "spearman: Spearman's correlation of the similarities and the scores of all scored pairs."
 _MEASURES = (
     "nDCG@k: binary gains, discount log2(rank + 1), ideal over min(k, R), with R the number of positives. MRR@k: 1 / "
     "rank of the first positive. recall@k: share of the positives among the first k, in per cent. R@k: queries with "
@@ -52,7 +53,9 @@ def build(frame: pd.DataFrame, by: Sequence[str] = ("source", "objective")) -> T
     labels = sorted(names.keys() - {"both"}, key=list(names).index)
     columns = [column for direction in labels for column in _columns(direction, names[direction])]
     columns.append(Column("both", ("rsum",), digits=1, better="higher", grouped=False))
-    notes = [_IMAGES] if "i2t" in names else []
+    columns.append(Column("both", ("spearman",), digits=3, better="higher", grouped=False))
+    notes = [_SPEARMAN] if "spearman" in names.get("both", ()) else []
+    notes += [_IMAGES] if "i2t" in names else []
     notes += [_MEASURES] if any("MAP@R" in statistics for statistics in names.values()) else []
     notes += [_RUNS] if any("MAP" in statistics for statistics in names.values()) else []
     where = "Retrieval: " if len(labels) == 1 else "Retrieval in both directions: "

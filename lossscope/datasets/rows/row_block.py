@@ -57,6 +57,7 @@ class RowBlock:
     unit: str = "line"  # what `lines` counts
     notices: tuple[str, ...] = ()  # what the user should know of its file, as far as it was read
     is_scored: bool = False  # whether a score decided what is a positive, so that a row may have none
+    scores: list[list[tuple[str, float]]] | None = None  # texts of each row with their scores; None: no scores
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -79,4 +80,5 @@ class RowBlock:
             self.unit,
             self.notices,
             self.is_scored,
+            self.scores and [self.scores[row] for row in rows],
         )

@@ -33,7 +33,7 @@ class ScoreCut:
         A row has a score for its positives together, or a list: of each positive, or of positives and negatives.
         Raises InputError, naming the line, for a row without a score.
         """
-        positives, negatives = list[list[_Text]](), list[list[_Text]]()
+        positives, negatives, scored = list[list[_Text]](), list[list[_Text]](), list[list[tuple[str, float]]]()
         values = block.columns.get(self.column, [None] * len(rows))
         columns = zip(values, rows.positives.pairs(), rows.negatives.pairs(), strict=True)
         for row, (value, near, far) in enumerate(columns):
@@ -45,10 +45,11 @@ class ScoreCut:
             if len(scores) != len(marked):
                 raise InputError(f"{where} must be a score of each of {len(marked)} texts; got {shorten(value)}")
             rest = far if marked is near else []
+            scored.append([(text[0], score) for text, score in zip(marked, scores, strict=True)])
             positives.append([text for text, score in zip(marked, scores, strict=True) if score >= self.at])
             negatives.append([text for text, score in zip(marked, scores, strict=True) if score < self.at] + rest)
         lists = TextLists.of(positives), TextLists.of(negatives)
-        return replace(rows, positives=lists[0], negatives=lists[1], is_scored=True)
+        return replace(rows, positives=lists[0], negatives=lists[1], is_scored=True, scores=scored)
 
 
 def choose_cut(blocks: Iterable[ColumnBlock], column: str, cut: float | None, is_pair: bool) -> ScoreCut | str:

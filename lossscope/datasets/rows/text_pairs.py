@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,14 +30,7 @@ class TextPairs:
     positives: list[tuple[int, int]] = field(default_factory=list)
     negatives: list[tuple[int, int]] = field(default_factory=list)
 
-    def leave_out(self, queries: Collection[int]) -> None:
-        """Remove queries and their pairs; documents stay."""
-        kept = [row for row in range(len(self.queries)) if row not in queries]
-        rows = {row: number for number, row in enumerate(kept)}
-        self.queries = [self.queries[row] for row in kept]
-        self.query_ids = [self.query_ids[row] for row in kept] if self.query_ids else []
-        self.positives = [(rows[query], document) for query, document in self.positives if query in rows]
-        self.negatives = [(rows[query], document) for query, document in self.negatives if query in rows]
+    scores: list[tuple[int, int, float]] = field(default_factory=list)  # of pairs, where the data have scores
 
     def split(self, name: str, notices: Sequence[str] = ()) -> Split:
         """Return the split; pairs that occur twice are one, and a positive is no negative of its query.
@@ -66,6 +59,7 @@ class TextPairs:
             self._fingerprint(name, positives, table),
             relations=relations,
             notices=(*notices, *told),
+            scores=self.scores,
         )
 
     def _fingerprint(self, name: str, positives: Rows, negatives: Rows | None) -> str:

@@ -86,6 +86,8 @@ class _RowsByText:
             number = self._query(block, row, query)
             self.pairs.positives += [(number, self._document(text)) for text in positives]
             self.pairs.negatives += [(number, self._document(text)) for text in negatives]
+            for text, score in block.scores[row] if block.scores else ():
+                self.pairs.scores.append((number, self.documents[text], score))
         for lists in (block.positives, block.negatives):
             if lists.ids is not None:
                 self._note_ids(block, lists)
@@ -98,9 +100,7 @@ class _RowsByText:
         if not self.rows:
             raise InputError(f"{where} must have at least one row of the split {name!r}; there is none")
         without = set(range(len(pairs.queries))).difference(query for query, _ in pairs.positives)
-        if without and self.is_scored and len(without) < len(pairs.queries):
-            pairs.leave_out(without)
-        elif without:
+        if without and not (self.is_scored and len(without) < len(pairs.queries)):
             first = min(without)
             raise InputError(
                 f"{self.places[first]} must have a positive; its query, {shorten(pairs.queries[first])}, has none "
@@ -116,11 +116,7 @@ class _RowsByText:
                 if repeated
                 else []
             ),
-            *(
-                [f"{len(without)} queries have no positive, and are left out; their texts stay documents"]
-                if without
-                else []
-            ),
+            *([f"{len(without)} queries have no positive: they are candidates alone"] if without else []),
             *([f"{unique} distinct documents in {self.mentions} positives and negatives"] if shared else []),
         ]
         pairs.document_ids, said = self._ids_of_documents()

@@ -59,13 +59,17 @@ def test_pairs_of_sts_are_cut_at_4_of_5_which_is_said_first(
 ) -> None:
     """Such files were refused for want of a column `query`."""
     split = whole(write(tmp_path, names, STS, suffix))
-    assert pairs(split) == ([("a man rides", "a man is riding")], [("a man rides", "a dog")])
-    assert "a cat lies" in split.captions  # a document of a query that is left out
+    assert pairs(split) == (
+        [("a man rides", "a man is riding")],
+        [("a man rides", "a dog"), ("a cat sits", "a cat lies")],
+    )
+    scored = {(split.images.texts[query], split.captions[row]): score for query, row, score in split.scores}  # type: ignore[attr-defined]
+    assert scored == {(first, second): score for first, second, score in STS}
     assert split.notices[0].endswith(
         "is 0.2..4.8: rows with 4 or more are positives (1 of 3), all others are negatives of their query. Assuming "
         "cut=4; set it with cut=S"
     )
-    assert "1 queries have no positive, and are left out; their texts stay documents" in split.notices
+    assert "1 queries have no positive: they are candidates alone" in split.notices
 
 
 def test_the_cut_is_an_option(tmp_path: Path) -> None:
