@@ -56,6 +56,13 @@ class NoBools(OnlyArray):
 KINDS = [OnlyDlpack, OnlyArray, NoBools, np.asarray]
 
 
+@each("kind", KINDS, "loss", ["triplet:positive=all", lambda S: -S.log_softmax(1).diagonal().mean()])
+def test_a_loss_of_several_positives_and_one_of_the_user_take_any_array(kind: Any, loss: Any) -> None:
+    mask = lossscope.Mask(torch.as_tensor(PAIRS), torch.ones(6, 6, dtype=torch.bool))
+    objective = lossscope.objective(loss)
+    assert torch.equal(objective(kind(S), mask).W, objective(torch.as_tensor(S), mask).W)
+
+
 @each("kind", KINDS)
 def test_an_objective_and_its_mask_take_any_array(kind: Any) -> None:
     """`S must be a tensor` was the answer."""
