@@ -205,7 +205,7 @@ def _kept(keeps: bool, given: dict[str, Any]) -> str:
     if not keeps:
         return "Interrupted."
     if given.get("out", True) is None and "sources" in given:
-        return "Interrupted; nothing is kept without --out DIR, which the same command would resume."
+        return "Interrupted; no result is kept without --out DIR, which the same command would resume."
     return "Interrupted; what was finished is kept."
 
 

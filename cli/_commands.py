@@ -23,7 +23,7 @@ HEADINGS = {
     "Compare": ("compare",),
     "Data": ("data", "convert", "verify"),
     "Paper": ("study", "report", "render", "cite"),
-    "Tools": ("check", "list"),
+    "Tools": ("check", "list", "cache"),
 }
 """Heading of --help -> its commands, in the order in which a user asks."""
 _FILES = {"eval": "evaluate", "list": "listing", "table": "render", "plot": "render"}  # of commands with another name

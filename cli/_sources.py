@@ -70,6 +70,7 @@ def _unused_options(embedded: SplitEmbeddings, source: Path) -> list[str]:
     reasons = {
         ("data", "split"): "is of one split already" if embedded.split is None else "",
         ("negatives", "mined"): "has no mined negatives" if relations.negatives is None else "",
+        ("score",): "" if _is_scored_as_asked(embedded) else "is scored as its model, or its file, says",
         ("per_class",): "" if relations.one_set else "is no labelled set",
     }
     warnings = []
@@ -78,6 +79,11 @@ def _unused_options(embedded: SplitEmbeddings, source: Path) -> list[str]:
         if typed and reason:
             warnings.append(f"{' and '.join(typed)} {'is' if len(typed) == 1 else 'are'} not used: {source} {reason}")
     return warnings
+
+
+def _is_scored_as_asked(embedded: SplitEmbeddings) -> bool:
+    """Return whether --score was used: it is of the embeddings of dumps, which are of no split."""
+    return embedded.split is None and embedded.similarity is None
 
 
 def objectives_for(

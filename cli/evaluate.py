@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lossscope.core.request import Request
+from lossscope.errors import InputError
 from lossscope.retrieval.options import RetrievalOptions
 
 from ._app import Work, command
@@ -60,15 +61,24 @@ def evaluate(
 
     `lossscope eval ckpt.pt --split test --judgements ExpertAnnotations.txt`
 
+    `lossscope eval bm25.trec --judgements qrels.txt`
+
     A rank counts strictly higher candidates. `ties` counts the queries with a non-relevant candidate exactly as high
     as the best relevant one. Outside of images and captions, queries are the items with a positive, and candidates
     are all items of the other side. docs/concepts/retrieval.md defines each number, and what `--judgements` changes.
     """
     from lossscope.io.frames import join
+    from lossscope.io.trec_files import is_run
     from lossscope.retrieval.evaluate import evaluate as evaluate_sources
     from lossscope.retrieval.judged import evaluate_judged
     from lossscope.tables import judged_retrieval, retrieval
 
+    if any(is_run(source) for source in sources):
+        rows = _evaluate_runs(sources, options)
+        command: dict[str, object] = {"name": "eval", "sources": [str(source) for source in sources]}
+        command |= {"judgements": [str(file) for file in options.judgements]}
+        print_results(rows, lambda: [retrieval.build(rows)], command, format, out)
+        return
     with progress() as report:
         loaded = [load_source(source, request, report) for source in sources]
         groups = [loaded] if options.ensemble else [[embedded] for embedded in loaded]
@@ -92,6 +102,30 @@ def evaluate(
         command |= {"judgements": [str(file) for file in options.judgements], "judged_only": options.judged_only}
     table = judged_retrieval if options.judgements else retrieval
     print_results(rows, lambda: [table.build(rows)], command, format, out)
+
+
+def _evaluate_runs(sources: Sequence[Path], options: RetrievalOptions) -> pd.DataFrame:
+    """Return summary rows of TREC runs. Raises InputError where another source is among them, or no qrels are given."""
+    from lossscope.io.frames import join
+    from lossscope.io.trec_files import is_run
+    from lossscope.retrieval.trec_eval import judge_run, summarise_run
+
+    other = next((source for source in sources if not is_run(source)), None)
+    if other is not None:
+        raise InputError(f"sources must all be TREC runs, or none; got {other} beside them. Evaluate it apart")
+    if len(options.judgements) != 1:
+        raise InputError(
+            f"{sources[0]} is a TREC run, and needs the judgements of its queries, one file of `query 0 document "
+            f"grade`: --judgements QRELS; got {len(options.judgements)} files"
+        )
+    unused = {"--ensemble": options.ensemble, "--folds": options.folds > 1, "--judged-only": options.judged_only}
+    typed = [name for name, is_given in unused.items() if is_given]
+    if typed:
+        raise InputError(f"{', '.join(typed)} must be left out for TREC runs, which have no similarities")
+    results = [(source, judge_run(source, options.judgements[0], options.k)) for source in sources]
+    for text in dict.fromkeys(text for _, result in results for text in result.notices):
+        notice(f"Note: {text}.")
+    return join(summarise_run(source, result) for source, result in results)
 
 
 def _read_judgements(files: Sequence[Path]) -> Callable[[SplitEmbeddings], JudgedPairs]:

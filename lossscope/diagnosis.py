@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from .core.embedded import SplitEmbeddings
+from .core.foreign_arrays import to_tensor
 from .core.request import Request
 from .core.types import LEVEL
 from .core.unit_vectors import unit_rows
@@ -209,7 +210,7 @@ def _of_arrays(images: Tensor, captions: Tensor, caption_image: Any) -> SplitEmb
 
 
 def _floats(x: Any, what: str) -> Tensor:
-    matrix = x.detach() if isinstance(x, Tensor) else torch.from_numpy(np.array(x))
+    matrix = to_tensor(np.array(x) if isinstance(x, np.ndarray) else x, what).detach()
     if matrix.ndim != 2 or not matrix.is_floating_point():
         got = f"{tuple(matrix.shape)} of {matrix.dtype}"
         raise InputError(f"{what} must be a matrix (items, width) of floats; got {got}")

@@ -43,7 +43,8 @@ class SplitEmbeddings:
     objective: str | None = None  # spec of the objective it was trained with
     seed: int | None = None  # it was trained with
     split: str | None = None
-    used: str = ""  # how many rows of which file, `all 350 rows of rows.jsonl`; empty where it is not of a file of rows
+    scores: Sequence[tuple[int, int, float]] = ()  # (query row, candidate row, score) of pairs that have scores
+    used: str = ""  # rows of a file, `all 350 rows of rows.jsonl`, or what the scores are; empty: nothing to say
     notices: tuple[str, ...] = ()  # what the user should know
     warnings: tuple[str, ...] = ()  # what may make the numbers others than the user means, shown in any case
     # image rows and caption rows -> S, or a Pair where the two directions differ

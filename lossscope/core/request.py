@@ -52,6 +52,10 @@ class Request:
         str | None,
         Choice(SOURCE, "Names of a dump's two sides, such as user/item; a single name for a labelled set."),
     ] = None
+    # similarity of a dump's embeddings: of their directions, or with their norms and `SIDE_bias`
+    score: Annotated[
+        Literal["cosine", "dot"], Choice(SOURCE, "Similarity of a dump's embeddings; dot keeps their norms.")
+    ] = "cosine"
     # KEY=VALUE to change in the encoder's spec, as score=itm
     encoder: Annotated[
         tuple[str, ...],

@@ -13,6 +13,7 @@ from torch import Tensor
 from lossscope.core.cached import cached_property
 from lossscope.errors import InputError
 
+from .foreign_arrays import to_tensor
 from .pair import Pair
 from .types import Direction, SameImage
 
@@ -39,10 +40,10 @@ class Mask:
     direction: Direction = "i2t"
 
     def __post_init__(self) -> None:
-        given: tuple[Any, Any] = self.match, self.valid
-        if not all(isinstance(x, Tensor) for x in given):
-            got = " and ".join(type(x).__name__ for x in given)
-            raise InputError(f"match and valid must be tensors of bool; got {got}. Write torch.as_tensor(...)")
+        for name in ("match", "valid"):
+            given = getattr(self, name)
+            if not isinstance(given, Tensor):
+                object.__setattr__(self, name, to_tensor(given, f"{name} of a Mask"))
         if self.match.dtype != torch.bool or self.valid.dtype != torch.bool:
             raise InputError(f"match and valid must be bool; got {self.match.dtype} and {self.valid.dtype}")
         if self.match.ndim != 2 or self.match.shape != self.valid.shape:
@@ -212,8 +213,8 @@ def pair_mask(image_rows: Tensor | Sequence[int], same_image: SameImage = "keep"
 def _row_numbers(rows: Any) -> Tensor:
     """Return a list or an array of numbers as a tensor."""
     try:
-        numbers = torch.as_tensor(rows)
-    except (TypeError, ValueError, RuntimeError):
+        numbers = to_tensor(rows, "image_rows")
+    except InputError:
         numbers = torch.empty(0, 0)
     if numbers.ndim != 1:
         got = repr(rows) if isinstance(rows, int | float | str) else type(rows).__name__

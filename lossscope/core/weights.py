@@ -10,6 +10,7 @@ from torch import Tensor
 
 from lossscope.errors import InputError
 
+from .foreign_arrays import to_tensor
 from .pair import Pair
 from .types import REDUCTIONS, Reduction
 
@@ -41,7 +42,7 @@ def both(objective: Any, S: Tensor, mask: Mask | Pair[Mask]) -> Pair[Weights]:
     """Return the Weights of both directions of S (images, captions); t2i has S transposed."""
     from .similarity import both_masks
 
-    masks = both_masks(mask)
+    masks, S = both_masks(mask), to_tensor(S, "S")
     return Pair(objective(S, masks.i2t), objective(S.T, masks.t2i))
 
 

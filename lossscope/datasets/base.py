@@ -91,6 +91,8 @@ class Split:
     # vectors of the words of M captions, where the data set has those
     words: CaptionVectors | None = field(default=None, kw_only=True)
     notices: tuple[str, ...] = field(default=(), kw_only=True)  # what the user should know of how it was read
+    # (row of the first side, row of the second, score) of pairs that people or a model scored
+    scores: Sequence[tuple[int, int, float]] = field(default=(), kw_only=True)
     # how many rows of which file, `all 350 rows of rows.jsonl`, where it is of a file of rows
     used: str = field(default="", kw_only=True)
     # positives and mined negatives; of images and captions they follow from caption_image

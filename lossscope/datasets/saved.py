@@ -33,8 +33,9 @@ class Saved:
     val_share: float | None = None  # of the queries that are val; without it 0.1, where there is one split
     test_share: float | None = None  # of the queries that are test; without it 0.1, there
     seed: int = 0  # of the hash that holds them out
-    columns: str = ""  # names of columns: query=...,positive=...,negative=...,id=...
+    columns: str = ""  # names of columns: query=...,positive=...,negative=...,score=...,id=...
     negatives: int = 0  # number of negatives of each query, the first ones; 0: all
+    cut: float | None = None  # score from which on a pair is a positive; None: by the scale of the scores
 
     def __post_init__(self) -> None:
         if self.negatives < 0:
@@ -69,7 +70,7 @@ class Saved:
         if stem not in self.splits():
             require_split(name, self.splits(), show_path(self.root))
         folder = folders[stem] if len(folders) > 1 else next(iter(folders.values()))
-        return RowFiles(tuple(saved_files(folder)), ColumnNames.parse(self.columns))
+        return RowFiles(tuple(saved_files(folder)), ColumnNames.parse(self.columns), self.cut)
 
     def _folders(self) -> Mapping[str, str]:
         folders: dict[str, str] = {}

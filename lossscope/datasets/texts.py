@@ -10,6 +10,7 @@ from lossscope.io.reading import show_path
 from .base import Split, require_split
 from .rows.column_names import ColumnNames
 from .rows.held_out import HeldOut
+from .rows.id_texts import IdTexts
 from .rows.row_files import RowFiles
 from .rows.row_source import CutRows, RowSource
 from .rows.text_split import split_of_files
@@ -22,7 +23,15 @@ class TextRows:
     A file is a path, a URL that fsspec opens, a folder, a pattern, or several of these with commas between (in quotes).
     Columns are `query` (or anchor, question), `positive` (pos, answer) and `negative` (neg), each a text or a list, as
     `positives`, or as negative_1, negative_2, ...; and `id` (query_id) of the query. In CSV files a value may be a JSON
-    list. `columns` has other names: columns="query=title,positive=body".
+    list. `columns` has other names: columns="query=title,positive=body". Passages of Tevatron and DPR are lists of
+    `{"docid", "title", "text"}`.
+
+    Pairs may have a score or a label instead: sentence1, sentence2 (or sentence_A, text1, question1, premise, ...) and
+    label, score or similarity_score. Rows of label 1, or with a score of at least `cut`, are positives, all others
+    negatives of their query.
+
+    With `corpus`, positives and negatives (`pos`, `neg`) are ids of its documents, and with `queries` a row's `qid` is
+    the id of a query: the files of msmarco-hard-negatives.
 
     Queries of equal text are one query with the positives of all its rows, unless they have ids, which then decide.
     Documents of exactly equal text are one document. Notices count both, and what is left out of
@@ -38,8 +47,11 @@ class TextRows:
     val_share: float | None = None  # of the queries that are val; without it 0.1, where neither val nor test is given
     test_share: float | None = None  # of the queries that are test; without it 0.1, there
     seed: int = 0  # of the hash that holds them out
-    columns: str = ""  # names of columns: query=...,positive=...,negative=...,id=...
+    columns: str = ""  # names of columns: query=...,positive=...,negative=...,score=...,id=...
     negatives: int = 0  # number of negatives of each query, the first ones; 0: all
+    cut: float | None = None  # score from which on a pair is a positive; None: by the scale of the scores
+    corpus: str | None = None  # file of documents by id, where rows name ids
+    queries: str | None = None  # file of queries by id, where rows name ids
 
     def __post_init__(self) -> None:
         if self.negatives < 0:
@@ -49,6 +61,8 @@ class TextRows:
                 raise InputError(
                     f"texts:{name} must name files of rows; got {file!r}. Leave it out where there are none"
                 )
+        if self.queries is not None and self.corpus is None:
+            raise InputError("texts:queries=FILE needs the documents, too: corpus=FILE")
         _ = self._names, self._cut
 
     def splits(self) -> tuple[str, ...]:
@@ -80,11 +94,15 @@ class TextRows:
         return self.val is None and self.test is None
 
     def _files(self, name: str) -> RowFiles:
-        return RowFiles.parse(self._file(name), self._names)
+        return RowFiles.parse(self._file(name), self._names, self.cut, self._ids)
 
     def _file(self, name: str) -> str:
         named = {"val": self.val, "test": self.test}.get(name)
         return self.file if named is None else named
+
+    @property
+    def _ids(self) -> IdTexts | None:
+        return None if self.corpus is None else IdTexts(self.corpus, self.queries, self.negatives)
 
     @property
     def _names(self) -> ColumnNames:

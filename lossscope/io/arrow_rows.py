@@ -1,4 +1,4 @@
-"""Rows of Arrow as Python values: texts, whole numbers and lists of texts, None where there is none."""
+"""Rows of Arrow as Python values: texts, numbers, lists of them and of passages, None where there is none."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _require_whole(batch: Any, kept: Sequence[str]) -> None:
 
 
 def _values(column: Any, where: str) -> list[Any]:
-    """Return the values of an Arrow array of texts, whole numbers, or lists of texts.
+    """Return the values of an Arrow array of texts or numbers, or of lists of texts, numbers or records of them.
 
     Args:
         column: the array, which `validate(full=True)` has seen; or a slice of one that it has.
@@ -65,14 +65,33 @@ def _values(column: Any, where: str) -> list[Any]:
     kinds = pyarrow.types
     if kinds.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if kinds.is_null(column.type) or kinds.is_integer(column.type):
+    if kinds.is_null(column.type) or _is_number(column.type):
         return list(column.to_pylist())
     if is_text(column.type):
         return _texts(column, where)
     is_list = kinds.is_list(column.type) or kinds.is_large_list(column.type)
-    if not is_list or not (is_text(column.type.value_type) or kinds.is_null(column.type.value_type)):
-        raise InputError(f"{where} must be of texts, whole numbers or lists of texts; got {column.type}")
-    return _lists(column, where)
+    items = column.type.value_type if is_list else None
+    if items is not None and (is_text(items) or kinds.is_null(items)):
+        return _lists(column, where)
+    if items is not None and (_is_number(items) or _is_record(items)):
+        return list(column.to_pylist())
+    raise InputError(f"{where} must be of texts, numbers, or lists of texts or of passages; got {column.type}")
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow
+
+    return any(getattr(pyarrow.types, f"is_{name}")(kind) for name in ("integer", "floating", "boolean"))
+
+
+def _is_record(kind: Any) -> bool:
+    """Return whether a type of Arrow is one of records of texts and numbers, as passages are."""
+    import pyarrow
+
+    types = pyarrow.types
+    return types.is_struct(kind) and all(
+        is_text(item.type) or _is_number(item.type) or types.is_null(item.type) for item in kind
+    )
 
 
 def is_text(kind: Any) -> bool:

@@ -13,6 +13,7 @@ from lossscope.errors import InputError
 from .column_blocks import ColumnBlock, Keep, Only, require_columns
 from .limits import MAX_ROW_LETTERS
 from .line_blocks import LineBlock, iter_line_blocks
+from .locations import suffix_of
 from .reading import show_path
 
 _ROWS = 512  # of a block: what is made of them fits into a processor's cache
@@ -20,7 +21,7 @@ CsvRow = tuple[int, list[str]]  # number of the line that it begins in, and its 
 
 
 def iter_csv_rows(location: str, keep: Keep, only: Only = None) -> Iterator[ColumnBlock]:
-    """Yield the rows of a CSV file in blocks, every value a text.
+    """Yield the rows of a CSV file in blocks, every value a text; of a .tsv file with tabs between values.
 
     Args:
         location: path or URL.
@@ -32,7 +33,7 @@ def iter_csv_rows(location: str, keep: Keep, only: Only = None) -> Iterator[Colu
     """
     name, source = show_path(location), _Lines(iter_line_blocks(location))
     with long_values():
-        header, rows = decode_csv(source.lines(), name)
+        header, rows = decode_csv(source.lines(), name, "\t" if suffix_of(location) == ".tsv" else ",")
     kept = [column for column in header if keep(column)]
     require_columns(kept, name)
     positions = {column: header.index(column) for column in kept}
@@ -74,14 +75,14 @@ def decode_csv(
         InputError: no header; from the rows, one of another length or quotes that are not closed, by its line.
     """
     reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=skips_blanks)
-    rows = _iter_rows(reader, name)
+    rows = _iter_rows(reader, name, delimiter)
     _, header = next(rows, (1, []))
     if not header:
         raise InputError(f"{name} must be a whole CSV table; it has no header")
     return header, _require_lengths(rows, len(header), name)
 
 
-def _iter_rows(reader: Any, name: str) -> Iterator[CsvRow]:
+def _iter_rows(reader: Any, name: str, delimiter: str) -> Iterator[CsvRow]:
     while True:
         line = reader.line_num + 1
         try:
@@ -90,6 +91,12 @@ def _iter_rows(reader: Any, name: str) -> Iterator[CsvRow]:
             return
         except csv.Error as problem:
             what = f"got {problem} in the row that begins in line {line}: write it with a CSV writer"
+            if delimiter == "\t":
+                out = f"{name.removesuffix('.tsv')}.jsonl"
+                what += (
+                    f". Where quotes are letters of its texts, in Python: import pandas as pd; pd.read_csv({name!r}, "
+                    f"sep='\\t', quoting=3).to_json({out!r}, orient='records', lines=True)"
+                )
             raise InputError(f"{name} must be a whole CSV table; {what}") from None
         if row:
             yield line, row

@@ -172,23 +172,36 @@ def read_tensors(path: Path | str) -> dict[str, Tensor]:
     return content
 
 
-def write_safetensors(path: Path | str, tensors: Mapping[str, Tensor], states_digest: bool = True) -> None:
+def write_safetensors(
+    path: Path | str,
+    tensors: Mapping[str, Tensor],
+    states_digest: bool = True,
+    of: str = "",
+    facts: Mapping[str, str] | None = None,
+) -> None:
     """Write named tensors atomically, with as much memory again: `save_file` would put a file of its own in place.
 
     Args:
         path: the file.
         tensors: by name.
         states_digest: whether the file states the digest of all, which `read_safetensors` compares.
+        of: what the tensors are of; the digest covers it, so a file in the place of another one is refused.
+        facts: further entries of the metadata, which the digest does not cover.
     """
     import safetensors.torch
 
     whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    content = safetensors.torch.save(whole, {_DIGEST: digests_of({"": whole})[""]} if states_digest else None)
+    metadata = {**(facts or {}), **({_DIGEST: _digest(whole, of)} if states_digest else {})}
+    content = safetensors.torch.save(whole, metadata or None)
     with write_atomically(path) as part:
         part.write_bytes(content)
 
 
-def read_safetensors(path: Path | str, needs_digest: bool = False) -> dict[str, Tensor]:
+def _digest(tensors: Mapping[str, Tensor], of: str) -> str:
+    return digests_of({"": {**tensors, "": of} if of else tensors})[""]
+
+
+def read_safetensors(path: Path | str, needs_digest: bool = False, of: str = "") -> dict[str, Tensor]:
     """Read the named tensors of a `.safetensors` file.
 
     Raises InputError when it is missing or damaged, or its tensors are not those of the digest that it states.
@@ -196,6 +209,7 @@ def read_safetensors(path: Path | str, needs_digest: bool = False) -> dict[str, 
     Args:
         path: the file.
         needs_digest: whether one without a digest, which `write_safetensors` did not write, is an error.
+        of: what the tensors must be of, the same text as when they were written.
     """
     import safetensors
     import safetensors.torch
@@ -215,7 +229,7 @@ def read_safetensors(path: Path | str, needs_digest: bool = False) -> dict[str, 
         raise InputError(
             f"{path} must state the digest of its tensors; it does not. Remove it: lossscope makes it again"
         )
-    if digest is not None and digest != digests_of({"": tensors})[""]:
+    if digest is not None and digest != _digest(tensors, of):
         raise InputError(
             f"tensors of {path} must match the digest that the file states; they differ, so damage or a "
             "change came later. Copy it again, or remove it: lossscope makes it again"

@@ -11,6 +11,14 @@ def own_version() -> str:
     return importlib.metadata.version("lossscope")
 
 
+def installed_version(package: str) -> str:
+    """Return the version of a package; empty where it is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
 def versions() -> dict[str, str]:
     """Return the versions of lossscope, torch, numpy and Python, by name."""
     installed = {name: importlib.metadata.version(name) for name in ("lossscope", "torch", "numpy")}

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.foreign_arrays import to_tensor
 from lossscope.core.sides import IMAGE_TEXT, ITEM, QUERY_DOCUMENT, Sides
 from lossscope.core.similarity import Mask, largest_beyond_cosines, normalise, require_one_width
 from lossscope.core.types import DIRECTIONS
@@ -75,6 +76,7 @@ class WatchedBatch(TypedDict, total=False):
     # (n, d) of one set of items, where each is a query and all others are its candidates; (b, views, d) of b items in
     # several views, which match one another
     embeddings: Tensor
+    features: Tensor  # (b, views, d), as SupCon's loss takes them: the same as embeddings of that shape
     labels: Tensor  # (n,) class of each item of one set, or (b,) of views; items of one class match
     # row i of S matches column offset + i: S of one process (b, B) with the candidates of all; with `across_processes`
     # b may differ between processes, and be 0
@@ -108,7 +110,10 @@ class BatchInputs:
                 near = get_close_matches(name, known, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 raise TypeError(f"watch() got an unexpected keyword argument {name!r}{hint}")
-        return cls(S, mask, **batch, is_share=is_share)
+        given: dict[str, Any] = dict(batch)
+        if "features" in given:
+            given = _name_features(given)
+        return cls(S, mask, **given, is_share=is_share)
 
     def beyond_cosines(self) -> float | None:
         """Return the largest |s| of the valid entries if S is not all cosines, else None."""
@@ -285,6 +290,21 @@ class BatchInputs:
         return first, second, f"{a} and {b}"
 
 
+def _name_features(given: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with the features of SupCon as embeddings. Raises InputError for another shape, and for both."""
+    features = _as_tensor(given.pop("features"), "features")
+    if features is None:
+        return given
+    if given.get("embeddings") is not None:
+        raise InputError("watch must be given features or embeddings; got both")
+    if features.ndim < 3:
+        raise InputError(
+            f"features must be (b, views, d), as SupCon's loss takes them; got {tuple(features.shape)}. Of (n, d) "
+            "write embeddings=..., with a label of each row"
+        )
+    return {**given, "embeddings": features.flatten(2)}
+
+
 def _template(S: Tensor | None, V: Tensor | None, T: Tensor | None, names: str) -> Tensor:
     """Return S, or a tensor of its shape and type that holds a single number.
 
@@ -330,8 +350,8 @@ def _as_tensor(x: Any, what: str) -> Tensor | None:
     if x is None or isinstance(x, Tensor):
         return x
     try:
-        return torch.as_tensor(x)
-    except (TypeError, ValueError, RuntimeError) as error:
+        return to_tensor(x, what)
+    except InputError as error:
         shape = "(images, captions) similarities" if what == "S" else "(n, d) embeddings, not texts or pictures"
         raise InputError(
             f"{what} must be a matrix of numbers, {shape}; got {type(x).__name__}. Write watch(S), or "
@@ -343,8 +363,8 @@ def _as_labels(labels: Any) -> Tensor | None:
     """Return labels as numbers: texts become class numbers, anything else stays as it is."""
     if labels is None or isinstance(labels, Tensor):
         return labels
-    array = np.asarray(labels)
-    if array.dtype.kind in "US":
+    array = np.asarray(labels) if isinstance(labels, np.ndarray | list | tuple) else None
+    if array is not None and array.dtype.kind in "US":
         return torch.from_numpy(np.unique(array, return_inverse=True)[1].reshape(array.shape))
     return _as_tensor(labels, "labels")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
 from lossscope.errors import InputError, SpecError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.custom.as_objective import as_objective, name_of_loss
-from lossscope.objectives.custom.signature import CallForm, call_form, call_parameters, unwrapped
+from lossscope.objectives.custom.signature import ONE_SET_FORMS, CallForm, call_form, call_parameters, unwrapped
 from lossscope.objectives.custom.wrap_loss import wrap_loss
 from lossscope.objectives.custom.wrapped_loss import WrappedLoss
 
@@ -44,6 +44,8 @@ class CalledLoss:
         self._form = _form_of(self._target)
         if self.objective is None:
             self._own = as_objective(self._target)
+            if self._form in ONE_SET_FORMS:
+                _require_counted(self._own, name_of_loss(self._target))
 
     def __reduce__(self) -> Any:
         """Return how to copy and pickle it: built anew, as the objective of a loss belongs to that loss."""
@@ -119,6 +121,18 @@ class CalledLoss:
                 f"got {', '.join(parameters)}. Write a function of these four that calls it"
             )
         return wrap_loss(self._target, name, with_bias=True)()
+
+
+def _require_counted(loss: Objective, name: str) -> None:
+    """Raise InputError, before the training, for a loss of all items that W does not describe."""
+    with unchanged_random_state():
+        try:
+            _ = cast(WrappedLoss, loss).measured_traits
+        except InputError as error:
+            raise InputError(
+                f"{error}. Or watch the embeddings with the objective that {name} is: "
+                "LossScope('supcon:tau=T').watch(embeddings=..., labels=...); of several losses, wrap each"
+            ) from error
 
 
 def _form_of(target: Any) -> CallForm:

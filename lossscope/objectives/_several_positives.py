@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from lossscope.core.foreign_arrays import to_tensor
 from lossscope.core.similarity import Mask
 from lossscope.core.weights import Weights
 
@@ -28,6 +29,7 @@ def over_positives(loss: Callable[[Tensor, Mask], Weights], S: Tensor, mask: Mas
         mask: of S.
         taken: None leaves the mask as it is, and the loss refuses rows with several positives.
     """
+    S = to_tensor(S, "S")
     if taken is None or mask.first_row_with_two_positives is None:
         return loss(S, mask)
     if taken == "hardest":

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.core.counts import CountedWeights, Counts, check_inputs, counted_from_weights
+from lossscope.core.foreign_arrays import to_tensor
 from lossscope.core.mkl_warmup import warm_up
 from lossscope.core.similarity import Mask
 from lossscope.core.types import DIRECTIONS, Convention, CountedDirection
@@ -126,6 +127,7 @@ class LossObjective(Objective):
         if torch.is_inference_mode_enabled():
             with torch.inference_mode(False):
                 return self(S, mask)
+        S = to_tensor(S, "S")
         usable = check_inputs(S, mask, self.traits.positives)
         wide = mask_invalid(S, mask)
         if mask.all_usable:
@@ -159,6 +161,7 @@ class Gradient(Objective):
         if torch.is_inference_mode_enabled():
             with torch.inference_mode(False):
                 return self(S, mask)
+        S = to_tensor(S, "S")
         usable = check_inputs(S, mask, self.traits.positives)
         wide = mask_invalid(S, mask)
         if mask.all_usable:

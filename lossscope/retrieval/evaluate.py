@@ -22,6 +22,7 @@ from lossscope.io.frames import SUMMARY
 from .folds import require_same_items, retrieve_folds
 from .measures import choose_cutoffs
 from .metrics import Retrieval, retrieve
+from .rank_agreement import rank_agreement
 
 _UNITS = {"rsum": "sum of %", "medr": "rank", "meanr": "rank", "ties": "queries", "ties_any": "queries"}
 
@@ -65,6 +66,9 @@ def evaluate(
     seed = first.seed if len(embedded) == 1 else None
     number = {label: len(result.ranks) for label, result in zip(sides.labels, results[0], strict=False)}
     number["both"] = number[sides.labels[0]]
+    if len(embedded) == 1 and folds == 1 and (agreement := rank_agreement(first)) is not None:
+        statistics[0]["both", "spearman"] = agreement
+        number["both"] = len(first.scores)
     rows = []
     for direction, statistic in statistics[0]:
         values = np.array([of_fold[direction, statistic] for of_fold in statistics])

@@ -17,13 +17,16 @@ from lossscope.core.types import Rows
 from lossscope.errors import InputError
 from lossscope.io.reading import show_path
 
+from ._dot_products import USED, DotProductScorer, dot_products, require_no_bias
 from ._dump_arrays import column_of, finite_similarity, read_ids, texts_by_id, unit_matrix
 from ._maxsim import MaxSimScorer, token_vectors
 from ._relations import SideKeys, keys_of_sides, read_relations
 from .checkpoints.input_keys import caption_keys, number_values
 
 
-def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str, raw: bool = False) -> SplitEmbeddings:
+def read_any_sides(
+    arrays: dict[str, Any], sides: Sides, path: Path, origin: str, raw: bool = False, score: str = "cosine"
+) -> SplitEmbeddings:
     """Return the split that a dump of any sides holds.
 
     Args:
@@ -32,15 +35,24 @@ def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str
         path: of the dump, for messages.
         origin: fingerprint of the files.
         raw: leave rows as they are, see `core.request.Request`.
+        score: of embeddings, `cosine` or `dot`.
 
     Raises:
         InputError: arrays are missing, not finite, or do not fit each other.
     """
     notices: list[str] = []
     names = keys_of_sides(sides, arrays)
-    first = second = similarity = scorer = None
+    first = second = similarity = None
+    scorer: MaxSimScorer | DotProductScorer | None = None
+    both = sides.first, sides.second or sides.first
+    if score != "dot":
+        require_no_bias(arrays, both, path)
     if f"{sides.first}_tokens" in arrays:
         scorer = _late_interaction(arrays, sides, path, notices)
+        shape = len(scorer.queries), len(scorer.documents)
+    elif score == "dot":
+        require_vectors(arrays, names, path)
+        scorer = dot_products(arrays, (names.first, names.second or names.first), both, path, notices)
         shape = len(scorer.queries), len(scorer.documents)
     elif names.first in arrays:
         first, second = _vectors(arrays, names, path, notices, raw)
@@ -63,6 +75,7 @@ def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str
         image_ids=ids.i2t,
         caption_ids=ids.t2i,
         fingerprint=origin,
+        used=USED if isinstance(scorer, DotProductScorer) else "",
         notices=tuple(notices),
         pair_scorer=scorer,
         read_input_keys=partial(Pair[Rows | None], keys.i2t, keys.t2i),
@@ -75,11 +88,10 @@ def _vectors(
     arrays: dict[str, Any], names: SideKeys, path: Path, notices: list[str], raw: bool
 ) -> tuple[Tensor, Tensor]:
     """Return the embeddings of both sides, of one type; one set has the same twice."""
+    require_vectors(arrays, names, path)
     first = unit_matrix(arrays[names.first], f"{names.first} of {path}", notices, raw)
     if names.second is None:
         return first, first
-    if names.second not in arrays:
-        raise InputError(_missing(arrays, names, path))
     second = unit_matrix(arrays[names.second], f"{names.second} of {path}", notices, raw)
     if first.shape[1] != second.shape[1]:
         raise InputError(
@@ -88,6 +100,12 @@ def _vectors(
         )
     dtype = torch.promote_types(first.dtype, second.dtype)
     return first.to(dtype), second.to(dtype)
+
+
+def require_vectors(arrays: dict[str, Any], names: SideKeys, path: Path) -> None:
+    """Raise InputError unless a dump has the embeddings of its sides."""
+    if not {names.first, names.second or names.first} <= arrays.keys():
+        raise InputError(_missing(arrays, names, path))
 
 
 def _late_interaction(arrays: dict[str, Any], sides: Sides, path: Path, notices: list[str]) -> MaxSimScorer:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from lossscope.io.parquet_tables import read_parquet
 from lossscope.io.reading import naming, reading
 from lossscope.io.temporary_files import reserve
 from lossscope.io.text_files import read_utf8
+from lossscope.io.vector_cache import mark_used
 
 NAMES = ("images", "captions", "similarity")
 _TABLE = ("caption_image", "image_id", "caption_id", "caption")  # columns of metadata.parquet that are read
@@ -86,25 +88,37 @@ def _concatenate(files: list[Path], cache: Path | None) -> Any:
     if len(parts) == 1:
         return parts[0]
     shape, dtype = (sum(len(part) for part in parts), *parts[0].shape[1:]), np.result_type(*parts)
-    if cache is None or np.prod(shape) * dtype.itemsize < _LARGE:
-        with reading(files[0].parent, "a folder of shards that fit together"):
-            return np.concatenate(parts)
-    cached = cache / f"{fingerprint_of('joined', *(fingerprint(file) for file in files))}.npy"
-    manifest = cached.with_suffix(".json")
-    if not cached.is_file() or not manifest.is_file():
-        cache.mkdir(parents=True, exist_ok=True)
-        with write_atomically(cached) as temporary:
-            whole = np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape)
-            reserve(temporary)
-            start = 0
-            for part in parts:
-                whole[start : start + len(part)] = part
-                start += len(part)
-            whole.flush()
-        write_manifest(manifest, {_SHA: fingerprint(cached)})
-    elif read_manifest(manifest).get(_SHA) != fingerprint(cached):
-        raise InputError(f"{cached} must match its SHA-256; they differ. Remove it: lossscope makes it again")
-    return open_npy(cached, "c")
+    if cache is not None and np.prod(shape) * dtype.itemsize >= _LARGE:
+        cached = cache / f"{fingerprint_of('joined', *(fingerprint(file) for file in files))}.npy"
+        with contextlib.suppress(OSError):  # a full or read-only disk: in memory
+            if not _is_whole(cached):
+                _concatenate_into(cached, parts, shape, dtype)
+            mark_used(cached)
+            return open_npy(cached, "c")
+    with reading(files[0].parent, "a folder of shards that fit together"):
+        return np.concatenate(parts)
+
+
+def _is_whole(cached: Path) -> bool:
+    """Whether concatenated shards are those of their SHA-256."""
+    try:
+        return read_manifest(cached.with_suffix(".json")).get(_SHA) == fingerprint(cached)
+    except (InputError, OSError):
+        return False
+
+
+def _concatenate_into(
+    cached: Path, parts: Sequence[npt.NDArray[Any]], shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> None:
+    with write_atomically(cached) as temporary:
+        whole = np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape)
+        reserve(temporary)
+        start = 0
+        for part in parts:
+            whole[start : start + len(part)] = part
+            start += len(part)
+        whole.flush()
+    write_manifest(cached.with_suffix(".json"), {_SHA: fingerprint(cached)})
 
 
 def _require_one_width(files: list[Path], parts: list[npt.NDArray[Any]]) -> None:

@@ -17,12 +17,13 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.reading import naming
 from lossscope.io.trusted_code import require_trusted
+from lossscope.io.vector_cache import cache_folder, cache_limit
 from lossscope.io.versions import versions
 from lossscope.spec import Spec
 
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.data_of_model import data_of_model
-from .checkpoints.embedding_cache import cache_folder, read_cache, write_cache
+from .checkpoints.embedding_cache import read_cache, write_cache
 from .checkpoints.encode_rows import ItemEncoder
 from .checkpoints.input_keys import input_keys
 from .checkpoints.layer_gradients import LayerGradients
@@ -68,7 +69,7 @@ def embed_checkpoint(
     checkpoint = checkpoint.for_items(split.images.shape, f"{path} was trained on")
     key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint, *_words_key(checkpoint))
     training = _train_mode(request)
-    cached = cache_folder() / f"{key}.safetensors" if request.cache and training is None else None
+    cached = _cached(origin, key) if request.cache and training is None else None
     vectors, scorer = read_cache(cached, len(split.images), len(split.captions)), None
     load_model = partial(_load_model, checkpoint, path, split, request)
     if vectors is None:
@@ -78,7 +79,7 @@ def embed_checkpoint(
 
             vectors = embed(model, captions, request.batch_size, request.progress, request.raw, training)
             if all(bool(x.isfinite().all()) for x in vectors):
-                write_cache(cached, *vectors)
+                write_cache(cached, *vectors, name, "released model" if checkpoint.is_released else "checkpoint")
         elif training is not None:
             raise InputError(f"{path} must embed both sides alone for train mode; it scores pairs")
         else:
@@ -99,6 +100,7 @@ def embed_checkpoint(
         seed=checkpoint.training.get("seed"),
         split=split.name,
         used=split.used,
+        scores=split.scores,
         notices=(
             *notices,
             *reading_notices,
@@ -115,6 +117,12 @@ def embed_checkpoint(
         relations=split.relations,
         floors_median_rank=_floors_median_rank(checkpoint.encoder),
     )
+
+
+def _cached(origin: str, key: str) -> Path:
+    """Return the file of a split's vectors in the cache. Raises InputError for a limit of the cache that is no size."""
+    cache_limit()
+    return cache_folder() / fingerprint_of("vectors of splits", origin) / f"{key}.safetensors"
 
 
 def _words_key(checkpoint: Checkpoint) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ from lossscope.core.types import Rows
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.reading import show_path
+from lossscope.io.vector_cache import cache_folder
 
+from ._array_files import read_array_file
 from ._arrays import read_arrays, read_rows
+from ._dot_products import USED, dot_products, require_no_bias
 from ._dump_arrays import caption_image_of, column_of, finite_similarity, read_ids, texts_by_id, unit_matrix
 from ._relations import declared_sides
 from ._shards import is_sharded, read_shards
-from .checkpoints.embedding_cache import cache_folder
 from .checkpoints.input_keys import caption_keys, number_values
 
 
@@ -29,7 +32,12 @@ def read_dump(path: Path, request: Request) -> SplitEmbeddings:
     """Return the split of a dump. Raises InputError as `Dump` says."""
     if request.sharded and is_sharded(path):
         return read_shards(str(path), request.caption_image, request.sides)
-    arrays, origin = read_arrays(path, cache_folder() if request.cache else None)
+    if path.is_dir() or path.suffix in (".npz", ".safetensors"):
+        arrays, origin = read_arrays(path, cache_folder() if request.cache else None)
+        notices, chosen = list[str](), None
+    else:
+        arrays, notices, chosen = read_array_file(path, request)
+        origin = fingerprint_of(fingerprint(path), *([chosen] if chosen else []))
     if request.caption_image is not None:
         arrays["caption_image"] = read_rows(request.caption_image)
         origin = fingerprint_of(origin, fingerprint(request.caption_image))
@@ -38,17 +46,25 @@ def read_dump(path: Path, request: Request) -> SplitEmbeddings:
     if sides is not None and not _is_of_captions(arrays, sides, request.sides):
         from ._any_sides import read_any_sides
 
-        return read_any_sides(arrays, sides, path, fingerprint_of(origin, sides.text), request.raw)
+        origin = fingerprint_of(origin, sides.text, *_of_score(request))
+        split = read_any_sides(arrays, sides, path, origin, request.raw, request.score)
+        return replace(split, notices=(*notices, *split.notices), split=chosen) if notices else split
     if not has_vectors and "similarity" not in arrays:
         raise InputError(
             f"{path} must hold `images` and `captions`, or `similarity`; "
             f"got {', '.join(sorted(arrays)) or 'nothing'}. Of other sides `queries` and `documents`, or "
             "`embeddings` with `labels`"
         )
-    notices: list[str] = []
     warnings: list[str] = []
     images = captions = similarity = None
-    if has_vectors:
+    scorer = None
+    if request.score == "dot":
+        if not has_vectors:
+            raise InputError(f"{path} must hold embeddings of both sides for --score dot; it has similarities")
+        scorer = dot_products(arrays, ("images", "captions"), ("image", "caption"), path, notices)
+        n, m = len(scorer.queries), len(scorer.documents)
+    elif has_vectors:
+        require_no_bias(arrays, ("image", "caption"), path)
         images, captions = (
             unit_matrix(arrays[name], f"{name} of {path}", notices, request.raw) for name in ("images", "captions")
         )
@@ -74,12 +90,20 @@ def read_dump(path: Path, request: Request) -> SplitEmbeddings:
         caption_image=caption_image,
         image_ids=image_ids,
         caption_ids=caption_ids,
-        fingerprint=origin,
+        fingerprint=fingerprint_of(origin, *_of_score(request)) if request.score == "dot" else origin,
+        pair_scorer=scorer,
+        used="" if scorer is None else USED,
         notices=tuple(notices),
         warnings=tuple(warnings),
         read_input_keys=partial(_keys, image_ids if "image_id" in arrays else None, texts),
         read_texts=texts_by_id((image_ids, caption_ids), (None, texts)),
+        split=chosen,
     )
+
+
+def _of_score(request: Request) -> tuple[str, ...]:
+    """What the fingerprint has of --score; nothing for cosines, as before there were others."""
+    return ("dot",) if request.score == "dot" else ()
 
 
 def _is_of_captions(arrays: dict[str, Any], sides: Sides, typed: str | None) -> bool:

@@ -8,12 +8,26 @@ from typing import Any
 
 from torch import Tensor
 
+from lossscope.io.json_runs import is_mteb_result
 from lossscope.io.reading import show_path
+from lossscope.io.trec_files import is_run
 
 _SIDES = (("queries", "documents"), ("images", "captions"), ("embeddings", "labels"))  # that a dump has by these names
+_MOST_FILES = 20  # of a folder that are looked at
 _ROWS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 _TABLES = {".csv": "csv({!r})", ".tsv": r"csv({!r}, sep='\t')", ".parquet": "parquet({!r})"}  # how pandas reads them
 _PICKLES = (".pkl", ".pickle")
+_INDICES = {  # suffix -> library, and how its vectors are read
+    ".faiss": ("faiss", "i = faiss.read_index({0!r})", "i.reconstruct_n(0, i.ntotal)"),
+    ".index": ("faiss", "i = faiss.read_index({0!r})", "i.reconstruct_n(0, i.ntotal)"),
+    ".usearch": ("usearch.index", "i = usearch.index.Index.restore({0!r})", "np.stack(i.get(np.sort(i.keys)))"),
+    ".hnsw": (
+        "hnswlib",
+        "i = hnswlib.Index('cosine', dim=WIDTH); i.load_index({0!r})",
+        "np.array(i.get_items(sorted(i.get_ids_list())))",
+    ),
+    ".lance": ("lance", "i = lance.dataset({0!r}).to_table()", "np.array(i['vector'].to_pylist(), 'float32')"),
+}
 
 
 def how_to_convert(path: Path, folder_is_source: bool = False) -> str | None:
@@ -24,12 +38,25 @@ def how_to_convert(path: Path, folder_is_source: bool = False) -> str | None:
         folder_is_source: whether the folder that it is in is one.
     """
     suffix = path.suffix.lower()
+    if is_mteb_result(path) or (path.is_dir() and any(map(is_mteb_result, sorted(path.glob("*.json"))[:_MOST_FILES]))):
+        return (
+            "it has MTEB's mean scores of a task, and no single queries to compare. Save predictions: "
+            "mteb.evaluate(model, tasks, prediction_folder='predictions'), then lossscope eval "
+            "predictions/TASK_predictions.json --judgements QRELS"
+        )
+    if suffix in _INDICES:
+        return _of_index(path, suffix, folder_is_source)
     if path.is_dir():
         return _of_saved_data(path) if _is_saved_data(path) else None
     if suffix == ".npy":
         return _of_array(path, folder_is_source)
     if suffix in _ROWS:
         return _of_rows(path, suffix)
+    if is_run(path):
+        return (
+            "it is a TREC run, a ranking without embeddings. Evaluate it by its judgements: "
+            f"lossscope eval {path} --judgements QRELS"
+        )
     if suffix in _PICKLES:
         return (
             "it is a pickle, which can run code when it is opened. If you trust it, save both sides, in Python: import "
@@ -68,6 +95,14 @@ def _of_array(path: Path, folder_is_source: bool) -> str:
         f"it is one array. Save both sides, in Python: import numpy as np; {_savez(path, load, '...')}, or their "
         f"similarities: {_call(path, {'similarity': load})}"
     )
+
+
+def _of_index(path: Path, suffix: str, folder_is_source: bool) -> str:
+    if folder_is_source:
+        return f"it is one index of a folder that is a dump. Give the folder: {show_path(path.parent)}"
+    library, load, vectors = _INDICES[suffix]
+    code = f"import numpy as np, {library}; {load.format(str(path))}; {_savez(path, vectors, '...')}"
+    return f"it is one index, of one side. Save both sides, in Python: {code}"
 
 
 def _of_rows(path: Path, suffix: str) -> str:

@@ -43,6 +43,13 @@ def require_cosine(folder: Path) -> Mapping[str, Any]:
     return settings
 
 
+def reads_sides_alike(modules: Sequence[Mapping[str, str]], settings: Mapping[str, Any]) -> bool:
+    """Whether a text has the same vector as a query, as a document and as neither: no prompts, no module that asks."""
+    kinds = {module["type"].rpartition(".")[2] for module in modules}
+    prompts = settings.get("prompts") or {}
+    return not (kinds & {"Router", "Asym"} or (isinstance(prompts, Mapping) and any(prompts.values())))
+
+
 def require_plain_clip(folder: Path, modules: Sequence[Mapping[str, str]]) -> None:
     """Raise InputError unless a folder with an image tower is that model alone, or with vectors of length 1."""
     kinds = [module["type"].rpartition(".")[2] for module in modules]

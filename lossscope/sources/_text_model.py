@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
+from lossscope.core.sides import plural
 from lossscope.core.types import Rows
 from lossscope.core.unit_vectors import unit_rows
 from lossscope.datasets.base import Split, Texts
@@ -20,10 +21,8 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.reading import show_path
 
+from ._text_vectors import TextVectors
 from .checkpoints.input_keys import input_keys
-
-EncodedTexts = tuple[Tensor, tuple[str, ...]]  # (n, d), and what the user should know
-Encode = Callable[[Sequence[str], str], EncodedTexts]  # texts, and what they are: query, document, caption
 
 
 @dataclass(frozen=True)
@@ -31,9 +30,10 @@ class TextModel:
     """A folder with a model of texts."""
 
     path: Path
-    encode: Encode
+    rows: TextVectors
     files: Sequence[str]  # fingerprints of its files and of how it is read
     objective: str | None  # spec of the loss it is usually trained with
+    max_length: int | None = None  # tokens to which texts are cut, for the notice; None: it is not known
 
     def split(self, split: Split, notices: tuple[str, ...]) -> SplitEmbeddings:
         """Return the split: of queries and documents as it is; of images their first captions take their place.
@@ -60,6 +60,7 @@ class TextModel:
             objective=self.objective,
             split=split.name,
             used=split.used,
+            scores=split.scores,
             notices=(*first_notes, *second_notes, *notices, *split.notices),
             read_input_keys=partial(input_keys, split),
             read_texts=split.texts_by_id,
@@ -104,9 +105,12 @@ class TextModel:
 
     def _encode_rows(self, texts: Sequence[str], side: str, batches: Sequence[Rows]) -> Tensor:
         """Return the vectors of some texts of a side, each batch encoded on its own."""
-        return torch.cat([self.encode([texts[row] for row in rows], side)[0] for rows in batches])
+        return torch.cat([self.rows.encode([texts[row] for row in rows], side)[0] for rows in batches])
 
-    def _unit_rows(self, texts: Sequence[str], side: str) -> EncodedTexts:
-        vectors, notices = self.encode(texts, side)
+    def _unit_rows(self, texts: Sequence[str], side: str) -> tuple[Tensor, tuple[str, ...]]:
+        """Return vectors of unit length, and what the user should know of them."""
+        vectors, cut = self.rows(texts, side)
+        number = int(cut.sum())
+        cut_notice = f"{number} of {len(texts)} {plural(side)} were cut to {self.max_length} tokens" if number else None
         rows, notice = unit_rows(vectors, f"{side} vectors of {self.path}")
-        return rows, (*notices, notice) if notice else notices
+        return rows, tuple(text for text in (cut_notice, notice) if text)

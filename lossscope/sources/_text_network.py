@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from ._loaded_weights import quiet, require_loaded
 
 _CONFIGURATIONS = ("config.json", "sentence_bert_config.json")
 _INDEX = "model.safetensors.index.json"
+_OFFLINE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 _UNLIMITED = 1 << 24  # tokens: what tokenisers without a length state is far above
 _PADDING = ("eos_token", "sep_token", "unk_token", "bos_token")  # what stands for a padding token; it is masked out
 
@@ -30,64 +33,99 @@ class TextNetwork:
     """A network that gives every token of a text a state."""
 
     tokeniser: Any
-    network: Any
+    open: Callable[[], Any]  # reads the network onto the device, in eval mode
     longest: int  # tokens that it takes, at most
     device: torch.device
 
+    @cached_property
+    def network(self) -> Any:
+        """The network, which is read where a text must be encoded."""
+        return self.open()
+
     @float32_products()
-    def states(self, texts: Sequence[str], max_length: int) -> tuple[Tensor, Tensor, int]:
-        """Return the last states of the tokens (n, L, d), their mask (n, L), and how many texts were cut.
+    def states(self, texts: Sequence[str], max_length: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the last states of the tokens (n, L, d), their mask (n, L), and which texts were cut (n,).
 
         Args:
             texts: n.
             max_length: tokens of a text, at most.
         """
+        network = self.network
         tokens = self.tokeniser(list(texts), padding=True, truncation=True, max_length=max_length, return_tensors="pt")
         cut = self._cut(texts, tokens, max_length)
-        takes = inspect.signature(self.network.forward).parameters
+        takes = inspect.signature(network.forward).parameters
         given = {name: tensor.to(self.device) for name, tensor in tokens.items() if name in takes}
         with torch.inference_mode():
-            states: Tensor = self.network(**given).last_hidden_state
+            states: Tensor = network(**given).last_hidden_state.float()
         return states, tokens["attention_mask"].to(self.device), cut
 
-    def _cut(self, texts: Sequence[str], tokens: Any, max_length: int) -> int:
-        """Return how many texts were cut; tokenisers that are not fast do not say it, and are asked for all tokens."""
+    def _cut(self, texts: Sequence[str], tokens: Any, max_length: int) -> Tensor:
+        """Return which texts were cut; tokenisers that are not fast do not say it, and are asked for all tokens."""
         if tokens.encodings is not None:
-            return sum(bool(encoding.overflowing) for encoding in tokens.encodings)
-        lengths = tokens["attention_mask"].sum(1).tolist()
-        full = [text for text, length in zip(texts, lengths, strict=True) if length >= max_length]
-        if not full:
-            return 0
-        return sum(len(ids) > max_length for ids in self.tokeniser(full, verbose=False)["input_ids"])
+            return torch.tensor([bool(encoding.overflowing) for encoding in tokens.encodings])
+        cut: Tensor = tokens["attention_mask"].sum(1) >= max_length
+        full = [text for text, is_full in zip(texts, cut.tolist(), strict=True) if is_full]
+        if full:
+            ids = self.tokeniser(full, verbose=False)["input_ids"]
+            cut[cut.clone()] = torch.tensor([len(row) > max_length for row in ids])
+        return cut
 
 
-def open_text_network(folder: Path, device: str) -> TextNetwork:
-    """Return the network of a folder, in float32 and in eval mode; of an encoder-decoder its encoder.
+def count_tokens(tokeniser: Any, texts: Sequence[str], most: int | None) -> Sequence[int]:
+    """Return the number of tokens of each text; of letters, where the tokeniser is not one of transformers.
+
+    Args:
+        tokeniser: of the model.
+        texts: n.
+        most: tokens that the model reads of a text.
+    """
+    if not hasattr(tokeniser, "model_max_length"):
+        return [len(text) for text in texts]
+    cut = {} if most is None else {"truncation": True, "max_length": most}
+    return [len(ids) for ids in tokeniser(list(texts), verbose=False, **cut)["input_ids"]]
+
+
+def open_text_network(folder: Path, device: str, dtype: torch.dtype = torch.float32) -> TextNetwork:
+    """Return the network of a folder, in eval mode; of an encoder-decoder its encoder. It is read when it is needed.
 
     Raises InputError without transformers, for a folder that is damaged or lacks weights, and for one that refers to
     files elsewhere.
     """
     with needing("hf", f"{folder} needs transformers"):
-        from transformers import AutoModel, AutoTokenizer
+        from transformers import AutoConfig, AutoTokenizer
     require_own_files(folder)
-    offline: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    try:
-        with quiet():
-            tokeniser = AutoTokenizer.from_pretrained(str(folder), **offline)
-            model, loading = AutoModel.from_pretrained(
-                str(folder), use_safetensors=True, dtype=torch.float32, output_loading_info=True, **offline
-            )
-    except Exception as error:  # a damaged folder can raise anything; code in it is refused
-        raise InputError(f"{folder} must be a whole folder of a text encoder; {shorten_message(error)}") from error
+    target = torch.device(device)
+    with _whole(folder), quiet():
+        tokeniser = AutoTokenizer.from_pretrained(str(folder), **_OFFLINE)
+        config = AutoConfig.from_pretrained(str(folder), **_OFFLINE)
+    require_words(tokeniser, folder)
+    _require_padding(tokeniser, folder)
+    tokeniser.padding_side = "right"  # positions that are counted from the first token are then those of the text
+    longest = _longest(tokeniser, getattr(config, "encoder", config) if config.is_encoder_decoder else config)
+    return TextNetwork(tokeniser, lambda: _open(folder, dtype).to(target), longest, target)
+
+
+def _open(folder: Path, dtype: torch.dtype) -> Any:
+    """Return the network of a folder, in eval mode."""
+    from transformers import AutoModel
+
+    with _whole(folder), quiet():
+        model, loading = AutoModel.from_pretrained(
+            str(folder), use_safetensors=True, dtype=dtype, output_loading_info=True, **_OFFLINE
+        )
     network = model.get_encoder() if model.config.is_encoder_decoder else model
     require_loaded(loading["missing_keys"], model, network, folder)
     if hasattr(network.config, "use_cache"):
         network.config.use_cache = False
-    require_words(tokeniser, folder)
-    _require_padding(tokeniser, folder)
-    tokeniser.padding_side = "right"  # positions that are counted from the first token are then those of the text
-    target = torch.device(device)
-    return TextNetwork(tokeniser, network.eval().to(target), _longest(tokeniser, network), target)
+    return network.eval()
+
+
+@contextlib.contextmanager
+def _whole(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # a damaged folder can raise anything; code in it is refused
+        raise InputError(f"{folder} must be a whole folder of a text encoder; {shorten_message(error)}") from error
 
 
 def require_own_files(folder: Path) -> None:
@@ -139,8 +177,8 @@ def _require_padding(tokeniser: Any, folder: Path) -> None:
     tokeniser.pad_token = token
 
 
-def _longest(tokeniser: Any, network: Any) -> int:
+def _longest(tokeniser: Any, config: Any) -> int:
     """Return the number of tokens that a text may have: of the tokeniser, and of the network's positions."""
-    positions = getattr(network.config, "max_position_embeddings", None)
+    positions = getattr(config, "max_position_embeddings", None)
     lengths = [length for length in (tokeniser.model_max_length, positions) if isinstance(length, int) and length > 0]
     return min([*lengths, _UNLIMITED])

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.foreign_arrays import to_tensor
 from lossscope.core.request import Request
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
@@ -77,7 +78,7 @@ def from_arrays(arrays: Mapping[str, Any], sides: str | None = None, raw: bool =
     from ._relations import declared_sides
 
     given = {
-        name: array.detach().cpu() if hasattr(array, "detach") else np.asarray(array)
+        name: array.detach().cpu() if hasattr(array, "detach") else _array(array)
         for name, array in arrays.items()
         if array is not None
     }
@@ -90,6 +91,13 @@ def from_arrays(arrays: Mapping[str, Any], sides: str | None = None, raw: bool =
         for part in (name, str(array.dtype), str(tuple(array.shape)), np.ascontiguousarray(numpy_of(array)).tobytes())
     )
     return read_any_sides(given, names, where, fingerprint_of("arrays", names.text, *parts), raw)
+
+
+def _array(array: Any) -> Any:
+    """Return an array of numpy; what has only `__dlpack__` as a tensor."""
+    if hasattr(array, "__dlpack__") and not isinstance(array, np.ndarray):
+        return to_tensor(array, "arrays").cpu()
+    return np.asarray(array)
 
 
 def trained_objective(path: Path | str, request: Request) -> str | None:

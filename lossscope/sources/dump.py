@@ -12,11 +12,12 @@ from lossscope.encoders.released.signs import is_configured
 from .checkpoints.schema import is_safetensors_checkpoint
 
 _FOLDER = ("images*.npy", "similarity*.npy", "images.faiss", "images.index")  # shards or indices, one of which is there
+_OTHERS = (".npy", ".pt", ".pth", ".csv", ".tsv", ".parquet")  # that hold arrays, or something else
 
 
 @dataclass(frozen=True)
 class Dump:
-    """an embedding or similarity dump (.npz, .safetensors, or a folder of .npy shards or FAISS indices)
+    """an embedding or similarity dump (.npz, .safetensors, .pt, a square .npy, a table, a folder of .npy or FAISS)
 
     Arrays of a file of images and captions; others are ignored:
 
@@ -34,7 +35,11 @@ class Dump:
 
     A folder has images*.npy and captions*.npy (concatenated in the order of their names), or images.faiss and
     captions.faiss (flat indices; extra [faiss]), and may have metadata.parquet with a row per caption and the
-    columns above. For a sample of queries (`--queries`) .npy shards are read block by block, also behind a URL.
+    columns above.
+
+    A torch file has the arrays by name, or as a tuple of two matrices. A .npy file is a matrix of similarities, square
+    or with --caption-image. A table (.csv, .tsv, .parquet) has a label and numbers, or a list of them; or lists of
+    numbers of two sides. For a sample of queries (`--queries`) .npy shards are read block by block, also behind a URL.
     Raises InputError for NaN, zero rows and wrong shapes.
     """
 
@@ -44,6 +49,10 @@ class Dump:
     def accepts(cls, path: Path) -> bool:
         if path.is_dir():
             return any(any(path.glob(pattern)) for pattern in _FOLDER)
+        if path.suffix in _OTHERS:
+            from ._array_files import is_array_file
+
+            return is_array_file(path) and not (path.suffix == ".npy" and cls.accepts(path.parent))
         if path.suffix == ".safetensors" and is_configured(path):
             return False  # weights beside their configuration
         return path.suffix in (".npz", ".safetensors") and not is_safetensors_checkpoint(path)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.float32_products import float32_products
 from lossscope.core.request import Request
-from lossscope.core.sides import plural
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError, needing
 from lossscope.io.files import fingerprint, require_file
@@ -21,11 +21,15 @@ from lossscope.io.reading import reading, shorten_message, show_path
 from lossscope.registry import build, load
 
 from ._loaded_weights import quiet, require_whole
-from ._sentence_modules import read_modules, require_cosine, require_plain_clip
-from ._text_model import EncodedTexts, TextModel
-from ._text_network import require_no_repository, require_words
+from ._row_cache import open_row_cache
+from ._sentence_modules import read_modules, reads_sides_alike, require_cosine, require_plain_clip
+from ._text_model import TextModel
+from ._text_network import count_tokens, require_no_repository, require_words
+from ._text_precision import AS_STORED, Precision, take_precision
+from ._text_vectors import EncodedTexts, TextVectors
 
 _DATA = "scenes"
+_CONTENT = (".json", ".safetensors", ".bin", ".txt", ".model", ".jinja", ".spm", ".tiktoken", ".vocab")
 _OBJECTIVE = "ntxent:tau=0.05"  # the library's usual loss multiplies cosines by 20
 
 
@@ -40,6 +44,7 @@ class SentenceTransformersFolder:
     images and captions the first caption of each image takes the place of the image, the other captions are the
     candidates. Its objective is the loss it is usually trained with, the library's multiple negatives ranking loss at
     scale 20; --objective overrides it. Without --data it is evaluated on the built-in scenes.
+    --encoder-option precision=bfloat16 computes in bfloat16, precision=float32 in float32 whatever the folder says.
     """
 
     path: Path  # the folder
@@ -64,18 +69,40 @@ class SentenceTransformersFolder:
             embedded: SplitEmbeddings = load("sources", "original")(first_module).read(request)
             return replace(embedded, name=show_path(self.path))
         require_cosine(self.path)
+        precision, others = take_precision(request.encoder)
         data = build("datasets", request.data or _DATA)
         split: Split = data.split(request.split_of(data))
-        notices = []
+        notices = list(precision.notices)
         if request.data is None:
             notices.append(f"{self.path} names no data: using the built-in {_DATA}; --data names others")
-        if request.encoder:
+        if others:
             notices.append(f"--encoder-option is not used: the modules of {self.path} say how texts are read")
-        encode = partial(self._encode, model=self._open(request, first_module), request=request)
-        model = TextModel(self.path, encode, self._files(), _OBJECTIVE)
-        return model.split(split, tuple(notices))
+        files = {str(file.relative_to(self.path)): fingerprint(file) for file in self._files()}
+        vectors = self.text_vectors(request, files, precision)
+        stated = [*files.values(), *precision.stated]
+        return TextModel(self.path, vectors, stated, _OBJECTIVE).split(split, tuple(notices))
 
-    def _open(self, request: Request, first_module: Path) -> Any:
+    def text_vectors(self, request: Request, files: Mapping[str, str], precision: Precision = AS_STORED) -> TextVectors:
+        """Return the vectors of texts, whose model is opened when a text must be encoded.
+
+        Args:
+            request: how the folder is read.
+            files: name -> fingerprint of its files.
+            precision: of the numbers.
+        """
+        modules = read_modules(self.path)
+        alike = reads_sides_alike(modules, require_cosine(self.path))
+        model = cache(lambda: self._open(request, self.path / modules[0]["path"], precision))
+        packages, kind = ("sentence-transformers",), " ".join(("sentence-transformers", *precision.stated))
+        return TextVectors(
+            lambda texts, side: self._encode(texts, side, model()),
+            lambda texts: self._count_tokens(texts, model()),
+            lambda side: "" if alike or side not in ("query", "document") else side,
+            open_row_cache(self.path, kind, files, precision.stated, packages, request.cache),
+            request,
+        )
+
+    def _open(self, request: Request, first_module: Path, precision: Precision) -> Any:
         """Return the model, on the device."""
         with needing("st", f"{self.path} needs sentence-transformers"):
             from sentence_transformers import SentenceTransformer
@@ -91,23 +118,28 @@ class SentenceTransformersFolder:
                 if isinstance(network, PreTrainedModel):
                     require_whole(network, first_module)
                     require_words(model.tokenizer, first_module)
-            return model
+            return model if precision.dtype is None else model.to(precision.dtype)
         except Exception as error:  # a damaged folder can raise anything; code in it is refused
             raise InputError(
                 f"{self.path} must be a whole sentence-transformers folder; {shorten_message(error)}"
             ) from error
 
-    def _encode(self, texts: Sequence[str], side: str, model: Any, request: Request) -> EncodedTexts:
-        """Return the vectors of texts; those of queries and documents with the prompts that the model has for them."""
+    @float32_products()
+    def _encode(self, texts: Sequence[str], side: str, model: Any) -> EncodedTexts:
+        """Return the vectors of a batch; those of queries and documents with the prompts that the model has for them.
+
+        The library cuts texts, and does not say which.
+        """
         encode = {"query": model.encode_query, "document": model.encode_document}.get(side, model.encode)
-        parts = []
-        for start in range(0, len(texts), request.batch_size):
-            part = list(texts[start : start + request.batch_size])
-            with reading(self.path, "a folder that sentence-transformers can run"):
-                parts.append(encode(part, convert_to_tensor=True, show_progress_bar=False).float().cpu())
-            if request.progress:
-                request.progress(f"encoding {plural(side)}", start + len(part), len(texts))
-        return torch.cat(parts).clone(), ()
+        with reading(self.path, "a folder that sentence-transformers can run"):
+            vectors = encode(list(texts), batch_size=len(texts), convert_to_tensor=True, show_progress_bar=False)
+        if vectors.dtype == torch.bfloat16:  # whose unit vectors are off by a thousandth
+            vectors = torch.nn.functional.normalize(vectors.float(), dim=1)
+        return vectors.float().cpu().clone(), torch.zeros(len(texts), dtype=torch.bool)
+
+    def _count_tokens(self, texts: Sequence[str], model: Any) -> Sequence[int]:
+        with reading(self.path, "a folder that sentence-transformers can run"):
+            return count_tokens(getattr(model[0], "tokenizer", None), texts, model.max_seq_length)
 
     def _require_ordinary_files(self) -> None:
         """Raise InputError for a pipe or a device in the folder, on which the library would wait without end."""
@@ -115,9 +147,8 @@ class SentenceTransformersFolder:
             if not file.is_dir():
                 require_file(file)
 
-    def _files(self) -> list[str]:
-        kinds = (".json", ".safetensors", ".bin", ".txt", ".model")
-        return [fingerprint(file) for file in sorted(self.path.rglob("*")) if file.suffix in kinds and file.is_file()]
+    def _files(self) -> list[Path]:
+        return [file for file in sorted(self.path.rglob("*")) if file.suffix in _CONTENT and file.is_file()]
 
 
 def _has_vision_tower(folder: Path) -> bool:

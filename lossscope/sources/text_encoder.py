@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,22 +11,24 @@ from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.request import Request
-from lossscope.core.sides import plural
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint
 from lossscope.io.reading import reading
 from lossscope.registry import build
 
+from ._row_cache import open_row_cache
 from ._text_folder import is_text_encoder
-from ._text_model import EncodedTexts, TextModel
-from ._text_network import TextNetwork, open_text_network
+from ._text_model import TextModel
+from ._text_network import TextNetwork, count_tokens, open_text_network
+from ._text_precision import take_precision
+from ._text_vectors import EncodedTexts, TextVectors
 
 _OBJECTIVE = "ntxent:tau=0.05"  # what most text encoders are trained with
 _POOLING = ("mean", "cls", "last")
 _LENGTH = 512  # tokens of a text, where no other number is typed and the network takes as many
 _OPTIONS = {"pooling": "mean", "query_prefix": "", "document_prefix": "", "max_length": ""}
 _DATA = "texts:file=train.jsonl"
-_CONTENT = (".json", ".safetensors", ".txt", ".model")
+_CONTENT = (".json", ".safetensors", ".txt", ".model", ".spm", ".tiktoken", ".vocab")
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class TextEncoderFolder:
 
     A text is the mean of its tokens' last states, scaled to unit length; S is the cosine. --encoder-option
     pooling=cls|last|mean, query_prefix=TEXT, document_prefix=TEXT and max_length=N say otherwise: the folder does not
-    know what its model was trained with. --data names the texts. Only safetensors are read, no code in the folder is
-    run.
+    know what its model was trained with. precision=bfloat16 computes in bfloat16. --data names the texts. Only
+    safetensors are read, no code in the folder is run.
     """
 
     path: Path  # the folder
@@ -49,39 +51,40 @@ class TextEncoderFolder:
         return _OBJECTIVE
 
     def read(self, request: Request) -> SplitEmbeddings:
-        options = _options(request.encoder)
+        precision, others = take_precision(request.encoder)
+        options = _options(others)
         if request.data is None:
             raise InputError(f"--data is needed: {self.path} names no data, e.g. --data {_DATA}")
         data = build("datasets", request.data)
-        network = open_text_network(self.path, request.device)
+        network = open_text_network(self.path, request.device, precision.dtype or torch.float32)
         length = _max_length(options["max_length"], network.longest, self.path)
-
-        def encode(texts: Sequence[str], side: str) -> EncodedTexts:
-            prefix = options.get(f"{side}_prefix", "")
-            return self._encode([prefix + text for text in texts], side, network, request, options["pooling"], length)
-
         content = sorted(file for file in self.path.iterdir() if file.suffix in _CONTENT and file.is_file())
+        files = {file.name: fingerprint(file) for file in content}
         stated = [f"{name}={value}" for name, value in {**options, "max_length": str(length)}.items()]
+        stated += precision.stated
+        rows = TextVectors(
+            lambda texts, side: self._encode(_with_prefix(texts, side, options), network, options["pooling"], length),
+            lambda texts: count_tokens(network.tokeniser, texts, length),
+            lambda side: options.get(f"{side}_prefix", ""),
+            open_row_cache(self.path, " ".join(("text encoder", *precision.stated)), files, stated, (), request.cache),
+            request,
+        )
         notice = f"texts are pooled by {options['pooling']}: {self.path} does not say how its model was trained"
         notices = () if any(given.startswith("pooling=") for given in request.encoder) else (notice,)
-        model = TextModel(self.path, encode, [*map(fingerprint, content), *stated], _OBJECTIVE)
-        return model.split(data.split(request.split_of(data)), notices)
+        model = TextModel(self.path, rows, [*files.values(), *stated], _OBJECTIVE, length)
+        return model.split(data.split(request.split_of(data)), (*notices, *precision.notices))
 
-    def _encode(
-        self, texts: Sequence[str], side: str, network: TextNetwork, request: Request, pooling: str, length: int
-    ) -> EncodedTexts:
-        """Return the unit vectors of texts, and a notice where some were cut."""
-        parts, cut = [], 0
-        for start in range(0, len(texts), request.batch_size):
-            part = texts[start : start + request.batch_size]
-            with reading(self.path, "a folder that transformers can run"):
-                states, mask, too_long = network.states(part, length)
-                parts.append(torch.nn.functional.normalize(pool_tokens(states, mask, pooling), dim=1).cpu())
-            cut += too_long
-            if request.progress:
-                request.progress(f"encoding {plural(side)}", start + len(part), len(texts))
-        notice = f"{cut} of {len(texts)} {plural(side)} were cut to {length} tokens"
-        return torch.cat(parts).clone(), (notice,) if cut else ()
+    def _encode(self, texts: Sequence[str], network: TextNetwork, pooling: str, length: int) -> EncodedTexts:
+        """Return the unit vectors of a batch, and which texts were cut."""
+        with reading(self.path, "a folder that transformers can run"):
+            states, mask, cut = network.states(texts, length)
+            vectors = torch.nn.functional.normalize(pool_tokens(states, mask, pooling), dim=1).cpu()
+        return vectors.clone(), cut
+
+
+def _with_prefix(texts: Sequence[str], side: str, options: Mapping[str, str]) -> Sequence[str]:
+    prefix = options.get(f"{side}_prefix", "")
+    return [prefix + text for text in texts]
 
 
 def pool_tokens(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
@@ -107,7 +110,8 @@ def _options(given: Sequence[str]) -> dict[str, str]:
     for text in given:
         name, _, value = text.partition("=")
         if name not in _OPTIONS:
-            raise InputError(f"--encoder-option of a text encoder must be of {', '.join(_OPTIONS)}; got {text!r}")
+            known = ", ".join((*_OPTIONS, "precision"))
+            raise InputError(f"--encoder-option of a text encoder must be of {known}; got {text!r}")
         options[name] = value
     if options["pooling"] not in _POOLING:
         raise InputError(f"pooling must be one of {', '.join(_POOLING)}; got {options['pooling']!r}")

@@ -11,6 +11,7 @@ from lossscope.declarations import declaration
 from lossscope.errors import SpecError
 from lossscope.spec import Spec, format_value
 
+_NONE = "none"
 KINDS = {"objective": "objectives", "counted with": "objectives", "encoder": "encoders", "data": "datasets"}
 """Heading of a column -> registry of its specs."""
 
@@ -49,8 +50,13 @@ def _short(spec: Spec, others: list[Spec], kind: str) -> str:
     full = [{**defaults, **other.values} for other in others]
     values = {**defaults, **spec.values}
     differs = {key for key in values if len({other.get(key) for other in full}) > 1}
-    alone = kind == "objectives" and len(values) == 1 and ".py:" not in spec.name
-    kept = {key: value for key, value in values.items() if alone or key in differs or value != defaults.get(key)}
+    stated = {key for key, value in values.items() if value != _NONE or defaults.get(key) != _NONE}
+    alone = kind == "objectives" and len(stated) == 1 and ".py:" not in spec.name
+    kept = {
+        key: value
+        for key, value in values.items()
+        if (alone and key in stated) or key in differs or value != defaults.get(key)
+    }
     return str(Spec(spec.name, kept))
 
 

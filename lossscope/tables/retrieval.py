@@ -19,12 +19,19 @@ _IMAGES = (
     "among the first 5. `lossscope eval --format csv` also gives meanr, the mean rank, from 1, lower is better, and "
     "MRR, the mean reciprocal rank."
 )
+_SPEARMAN = "spearman: Spearman's correlation of the similarities and the scores of all scored pairs."
 _MEASURES = (
     "nDCG@k: binary gains, discount log2(rank + 1), ideal over min(k, R), with R the number of positives. MRR@k: 1 / "
     "rank of the first positive. recall@k: share of the positives among the first k, in per cent. R@k: queries with "
     "any positive among the first k, in per cent. MAP@R and R-precision: over the first R. All others are in [0, 1]. "
     "Ties follow the order of rows, but R@k and ranks count only candidates strictly above. `lossscope eval --format "
     "csv` gives every k and further statistics."
+)
+_RUNS = (
+    "nDCG@k: gains are the grades of the judgements, discount log2(rank + 1), ideal of all judged documents. MRR@k: 1 "
+    "/ rank of the first positive. recall@k: share of the positives among the first k, R@k: queries with any, both in "
+    "per cent. MAP: over the whole ranking. R-precision: over the first R. Equal scores rank by descending document "
+    "id, as in trec_eval."
 )
 
 
@@ -46,9 +53,12 @@ def build(frame: pd.DataFrame, by: Sequence[str] = ("source", "objective")) -> T
     labels = sorted(names.keys() - {"both"}, key=list(names).index)
     columns = [column for direction in labels for column in _columns(direction, names[direction])]
     columns.append(Column("both", ("rsum",), digits=1, better="higher", grouped=False))
-    notes = [_IMAGES] if "i2t" in names else []
+    columns.append(Column("both", ("spearman",), digits=3, better="higher", grouped=False))
+    notes = [_SPEARMAN] if "spearman" in names.get("both", ()) else []
+    notes += [_IMAGES] if "i2t" in names else []
     notes += [_MEASURES] if any("MAP@R" in statistics for statistics in names.values()) else []
-    where = "Retrieval: " if labels == ["all"] else "Retrieval in both directions: "
+    notes += [_RUNS] if any("MAP" in statistics for statistics in names.values()) else []
+    where = "Retrieval: " if len(labels) == 1 else "Retrieval in both directions: "
     caption = where + _settings.settings(rows, "queries", by)
     return _summary.build_table("retrieval", caption, _summary.group_rows(rows, by), columns, notes)
 
@@ -61,14 +71,14 @@ def _columns(direction: str, statistics: Iterable[str]) -> list[Column]:
 
 
 def _measures(statistics: Iterable[str]) -> list[str]:
-    """Return nDCG@k, MRR@k and recall@k of every k from 10, or the largest; R@1, MAP@R, R-precision and medr."""
+    """Return nDCG@k, MRR@k and recall@k of every k from 10, or the largest; R@1, MAP or MAP@R, R-precision and medr."""
     known = set(statistics)
-    if "MAP@R" not in known:
+    if not {"MAP@R", "MAP"} & known:
         return []
     ks = sorted(int(name.removeprefix("recall@")) for name in known if name.startswith("recall@"))
     shown = [k for k in ks if k >= _RANKS_FROM] or ks[-1:]
     names = [f"{name}@{k}" for name in ("nDCG", "MRR", "recall") for k in shown]
-    return [name for name in (*names, f"R@{ks[0]}", "MAP@R", "R-precision", "medr") if name in known]
+    return [name for name in (*names, f"R@{ks[0]}", "MAP", "MAP@R", "R-precision", "medr") if name in known]
 
 
 def _column(direction: str, name: str) -> Column:

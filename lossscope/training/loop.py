@@ -79,6 +79,9 @@ def _start(
     if task.train.used:
         notices = [f"training on {task.train.used}; validating on {task.val.used}", *notices]
         outputs.observers.notice(notices[0])
+    of_data = list(dict.fromkeys((*task.train.notices, *task.val.notices)))
+    for text in of_data:
+        outputs.observers.notice(text)
     state = new_state(task)
     require_same_state(task, state, run)
     outputs = _outputs(task, state, outputs, schedule)
@@ -89,7 +92,7 @@ def _start(
         write_recipe(task.recipe, run.config)
     outputs.observers.warn(_remember_trust(run, recipe, schedule))
     setting = {"device": str(task.device), "threads": torch.get_num_threads(), "processes": task.processes.size}
-    run.event("started", versions=versions(), notices=notices, **setting)
+    run.event("started", versions=versions(), notices=[*notices, *of_data], **setting)
     return train_epochs(task, state, outputs)
 
 

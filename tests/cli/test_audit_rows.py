@@ -130,3 +130,16 @@ def test_neither_a_source_nor_rows_is_said_with_what_to_type() -> None:
     result = lossscope("audit --out out")
     assert result.exit_code == 2
     assert "audit needs a SOURCE, or a file with texts: lossscope audit train.jsonl --out audit" in message(result)
+
+
+def test_an_audit_says_how_the_rows_were_read() -> None:
+    """A cut of scores decides what is a positive: neither `audit` nor `train` said so."""
+    rows = [f"where is thing {k // 2}?,thing {k} is near place {k // 3},{4.5 - 3 * (k % 2)}" for k in range(2 * N)]
+    Path("sts.csv").write_text("\n".join(["sentence1,sentence2,score", *rows]) + "\n")
+    words = ("--data", "texts:file=sts.csv", "--encoder", "biencoder:dim=8,words=8", "--objective", "infonce:tau=0.05")
+    for result in (
+        lossscope("audit", "sts.csv", "--batch-size", "6", "--out", "out"),
+        lossscope("train", *words, "--epochs", "1", "--batch-size", "8", "--min-count", "1", "--out", "run"),
+    ):
+        assert result.exit_code == 0, result.stderr
+        assert "'score' of sts.csv is 1.5..4.5: rows with 4 or more are positives (30 of 60)" in message(result)

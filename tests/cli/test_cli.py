@@ -146,7 +146,7 @@ def test_several_sources_get_a_frame_each(dump: Path, tmp_path: Path) -> None:
 def test_an_objective_from_a_file_of_ones_own(dump: Path, tmp_path: Path) -> None:
     (tmp_path / "my_loss.py").write_text(
         "from dataclasses import dataclass\nfrom lossscope.objectives.base import LossObjective, positive_of\n"
-        "@dataclass(frozen=True)\nclass Mine(Loss):\n    scale: float = 1.0\n"
+        "@dataclass(frozen=True)\nclass Mine(LossObjective):\n    scale: float = 1.0\n"
         "    def values(self, S, mask):\n"
         "        return self.scale * (S.masked_fill(~mask.negatives, 0).sum(1) - positive_of(S, mask)[:, 0])\n"
     )
@@ -263,7 +263,7 @@ def test_an_interrupted_sweep_ends_with_130(dump: Path, monkeypatch: pytest.Monk
     result = lossscope("cocos", dump, "--objective", "triplet")
     assert result.exit_code == 130
     assert result.stderr.splitlines()[-1] == (
-        "Interrupted; nothing is kept without --out DIR, which the same command would resume."
+        "Interrupted; no result is kept without --out DIR, which the same command would resume."
     )
     kept = lossscope("cocos", dump, "--objective", "triplet", "--out", "frame")
     assert kept.stderr.splitlines()[-1] == "Interrupted; what was finished is kept."

@@ -59,7 +59,7 @@ LINES = [
     ("cocos empty.pt", 1, "empty.pt must be a torch file; it is empty"),
     ("cocos cut.pt", 1, "cut.pt must be a whole torch file; it is cut off or damaged. Copy it again"),
     ("cocos foreign.pt", 1, "it holds argparse.Namespace objects, which are never loaded"),
-    ("cocos tensor.pt", 1, "must be a lossscope checkpoint; it holds Tensor"),
+    ("cocos tensor.pt", 1, "or hold two sides or a labelled set by name; it holds Tensor"),
     ("cocos newer.pt", 1, "Install a newer lossscope"),
     ("cocos nan.pt", 1, "vectors of split 'train' must be finite; row 0 is not. The training diverged"),
     ("cocos plugin.pt", 1, "lossscope imports it only with --trust-code"),

@@ -6,6 +6,7 @@ Each is made when a line names it first, once for all processes of pytest.
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import re
 import shutil
@@ -238,6 +239,25 @@ def _run_of_beir(inputs: Inputs, path: Path) -> None:
     path.write_text(ranked, encoding="utf-8")
 
 
+def _qrels(inputs: Inputs, path: Path) -> None:
+    path.write_text("".join(f"{n} 0 {n} 1\n" for n in range(8)), encoding="utf-8")
+
+
+def _scored_pairs(inputs: Inputs, path: Path) -> None:
+    rows = "".join(f"what is {n} ?,it is {n},{n % 6}\n" for n in range(60))
+    path.write_text(f"sentence1,sentence2,score\n{rows}", encoding="utf-8")
+
+
+def _rows_of_ids(inputs: Inputs, path: Path) -> None:
+    rows = [{"qid": n, "pos": [n], "neg": {"bm25": [n + 1, n + 2]}} for n in range(60)]
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def _texts_by_id(inputs: Inputs, path: Path) -> None:
+    path.write_text("".join(f"{n}\tthe text of {n} in {path.stem}\n" for n in range(64)), encoding="utf-8")
+
+
 def _text_encoder(inputs: Inputs, path: Path) -> None:
     from tests.sources.text_folders import text_encoder
 
@@ -368,6 +388,12 @@ MAKERS: dict[str, Callable[[Inputs, Path], None]] = {
     "test.jsonl": _texts,
     "scifact": _folder_of_beir,
     "bm25.trec": _run_of_beir,
+    "dense.trec": _run_of_beir,
+    "qrels.txt": _qrels,
+    "stsb.csv": _scored_pairs,
+    "msmarco-hard-negatives.jsonl.gz": _rows_of_ids,
+    "collection.tsv": _texts_by_id,
+    "queries.tsv": _texts_by_id,
     "bge-small": _text_encoder,
     "minilm": _sentence_transformer,
     "train.csv": _log,

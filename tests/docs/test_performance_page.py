@@ -20,6 +20,7 @@ SMALL = {
     "all_pairs": ("--size", "2100", "--width", "16"),
     "growth": ("--only", "lint", "eval", "--divide", "20"),
     "starting": ("--turns", "1"),
+    "encoding": ("--texts", "20", "--repeats", "1"),
     "real_counts": ("--sizes", "2100", "--width", "32", "--repeats", "1"),
     "huge_sets": ("--size", "2100", "--width", "16", "--queries", "50"),
 }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.datasets.base import Split, Texts
@@ -20,6 +23,14 @@ def numbers_of(path: Path, **request: Any) -> object:
     """Open a source and return its vectors, ids and equal inputs."""
     embedded: SplitEmbeddings = load(path, **{"cache": False, **request})
     return {name: getattr(embedded, name) for name in _COMPARED}, embedded.input_keys
+
+
+@contextlib.contextmanager
+def using_cache(folder: Path) -> Iterator[None]:
+    """Keep vectors in a folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOSSSCOPE_CACHE", str(folder))
+        yield
 
 
 def rows_of(spec: str, *names: str) -> object:

@@ -153,9 +153,10 @@ def test_an_arrow_file_that_ends_between_batches_is_refused(tmp_path: Path) -> N
 
 
 @each("column, says", [
-    (pa.array([1.5]), "column query of .* must be of texts, whole numbers or lists of texts; got double"),
-    (pa.array([{"a": "b"}]), "must be of texts, whole numbers or lists of texts; got struct"),
-    (pa.array([[1]]), "must be of texts, whole numbers or lists of texts; got list"),
+    (pa.array([b"q"]), "column query of .* must be of texts, numbers, or lists of texts or of passages; got binary"),
+    (pa.array([{"a": "b"}]), "must be of texts, numbers, or lists of texts or of passages; got struct"),
+    (pa.array([[[1]]]), "must be of texts, numbers, or lists of texts or of passages; got list"),
+    (pa.array([[{"a": ["b"]}]]), "must be of texts, numbers, or lists of texts or of passages; got list"),
     (pa.StringArray.from_buffers(1, *pa.array([b"\xff\xfe"]).buffers()[1:]), r"a\.arrow must be a whole file .*UTF8"),
 ])  # fmt: skip
 def test_columns_of_other_types_are_refused(column: pa.Array, says: str, tmp_path: Path) -> None:
@@ -172,6 +173,9 @@ def test_columns_of_other_types_are_refused(column: pa.Array, says: str, tmp_pat
     pa.array(["a", None, "", "b"]).dictionary_encode(),
     pa.array(["a", None, "", "b"], pa.string_view()),
     pa.array([None, 1, 2, 3]),
+    pa.array([None, 1.5, 2.0, -3.0]),
+    pa.array([[1, 0], None, [], [1]]),
+    pa.array([[{"docid": "d", "text": "t"}], None, [], [{"docid": None, "text": "u"}]]),
     pa.nulls(4),
 ])  # fmt: skip
 def test_columns_of_texts_are_python_values(column: pa.Array, tmp_path: Path) -> None:

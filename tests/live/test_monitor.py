@@ -472,8 +472,8 @@ def test_arrays_are_taken_and_a_tensor_is_no_mask(S: Tensor) -> None:
 def test_what_is_no_loss_is_refused() -> None:
     with pytest.raises(InputError, match=r"objective must be a spec such as .* or a function or module.*; got int"):
         LossScope(3)  # type: ignore[arg-type]
-    with pytest.raises(SpecError, match="takes one argument, z, which may be S or the embeddings of all views"):
-        LossScope(lambda z: z.sum())
+    with pytest.raises(InputError, match="lambda must compute similarities that lossscope finds"):
+        LossScope().wrap(lambda z: z.sum())
 
 
 def test_embeddings_of_two_types_are_promoted() -> None:

@@ -13,6 +13,7 @@ from lossscope.core.sides import Sides
 from lossscope.core.similarity import Mask, normalise, pair_mask
 from lossscope.errors import InputError
 from lossscope.live.monitor import LossScope
+from tests.each import each
 
 B, WIDTH, NTXENT = 8, 5, "ntxent:tau=0.05"
 PROBES = ("cocos", "similarity", "alignment", "uniformity")
@@ -223,3 +224,21 @@ def test_views_of_items_are_one_set_in_which_views_of_an_item_or_a_class_match(w
 def test_labels_of_views_are_one_an_item() -> None:
     with pytest.raises(InputError, match=r"one per item of embeddings \(b, views, d\), \(6,\); got \(12,\)"):
         LossScope("supcon", ("similarity",)).watch(embeddings=torch.randn(6, 2, 8), labels=torch.arange(12))
+
+
+@each("with_labels", [True, False])
+def test_features_of_supcon_are_embeddings_of_views(with_labels: bool) -> None:
+    """`features` was an unknown argument, though every SupCon loss takes (b, views, d) by that name."""
+    views, labels = vectors(0, 8).reshape(4, 2, WIDTH), torch.arange(4) // 2 if with_labels else None
+    rows = [watch(objective="supcon", **{name: views}, labels=labels) for name in ("features", "embeddings")]
+    assert rows[0] == rows[1]
+    assert watch(objective="supcon", features=views[..., None], labels=labels) == rows[0]
+
+
+@each("given, says", [
+    ({"features": vectors(0)}, r"features must be \(b, views, d\), .* got \(8, 5\). Of \(n, d\) write embeddings="),
+    ({"features": vectors(0).reshape(4, 2, 5), "embeddings": vectors(0)}, "features or embeddings; got both"),
+])  # fmt: skip
+def test_features_of_another_form_are_refused(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        LossScope("supcon").watch(**given, labels=torch.arange(8))

@@ -362,7 +362,16 @@ def test_an_indices_tuple_that_is_no_miners_is_refused() -> None:
 
 def test_several_losses_at_once_are_refused_and_what_to_write_is_said() -> None:
     with pytest.raises(InputError, match=r"LossScope\('supcon:tau=T'\)\.watch\(embeddings="):
-        LossScope().wrap(losses.MultipleLosses([losses.NTXentLoss()]))
+        LossScope().wrap(losses.MultipleLosses([losses.TripletMarginLoss()]))
+
+
+def test_several_losses_of_cosines_are_watched_as_one() -> None:
+    rows = []
+    for loss in (losses.MultipleLosses([losses.NTXentLoss(0.5)]), losses.NTXentLoss(0.5)):
+        scope = LossScope()
+        scope.wrap(loss)(embeddings().requires_grad_(), LABELS).backward()
+        rows.append(scope.frame().iloc[0])
+    assert rows[0]["all/N_eff"] == pytest.approx(rows[1]["all/N_eff"], rel=1e-5)
 
 
 def test_each_of_several_losses_can_be_wrapped() -> None:

@@ -29,10 +29,7 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "a.pkl": lambda path: path.write_bytes(pickle.dumps(Q)),
     "one.pt": lambda path: torch.save(torch.tensor(Q).half(), path),
     "one.pth": lambda path: torch.save({"vectors": torch.tensor(Q)}, path),
-    "sides.pt": lambda path: torch.save({"documents": torch.tensor(D), "queries": torch.tensor(Q)}, path),
     "others.pt": lambda path: torch.save({"a": torch.tensor(Q), "b": torch.tensor(D).bfloat16()}, path),
-    "images.pt": lambda path: torch.save({"images": torch.tensor(Q), "captions": torch.tensor(D)}, path),
-    "set.pt": lambda path: torch.save({"embeddings": torch.tensor(Q), "labels": torch.arange(6) // 2}, path),
 }
 
 
@@ -53,14 +50,14 @@ def test_the_lines_of_the_message_make_a_dump_that_is_read(
     exec(lines.replace("x[...]", "x").replace("=...", "=np.roll(arrays[0], 1, 0)"), {"arrays": [D]})
     split = load(f"{Path(name).stem}.npz")
     assert split.images is not None and np.allclose(split.images, Q / np.linalg.norm(Q, axis=1, keepdims=True), 1e-2)
-    assert split.sides.is_one_set == (name == "set.pt") and split.sides.is_image_text == (name == "images.pt")
+    assert not split.sides.is_one_set and not split.sides.is_image_text
 
 
 def test_one_array_may_be_similarities_or_belong_to_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    np.save("S.npy", Q @ D.T)
+    np.save("S.npy", Q @ np.concatenate([D, D]).T)  # a square one is read as it is
     with pytest.raises(InputError) as error:
-        find_source("S.npy")
+        load("S.npy")
     exec("import numpy as np; " + str(error.value).partition("similarities: ")[2], {})
     assert load("S.npz").similarity is not None
     Path("dump").mkdir()
@@ -93,3 +90,31 @@ def test_weights_and_other_content_get_no_such_lines(content: Any, tmp_path: Pat
     with pytest.raises(InputError) as error:
         load(tmp_path / "a.pt")
     assert "np.savez" not in str(error.value)
+
+
+@each("suffix, module", [
+    (".faiss", "faiss"),
+    (".index", "faiss"),
+    (".usearch", "usearch.index"),
+    (".hnsw", "hnswlib"),
+    (".lance", "lance"),
+])  # fmt: skip
+def test_an_index_of_one_side_is_named_with_the_lines_that_read_it(suffix: str, module: str, tmp_path: Path) -> None:
+    """The list of formats was the answer."""
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(b"IxFI")
+    with pytest.raises(InputError, match=r"it is one index, of one side\. Save both sides, in Python: ") as error:
+        find_source(path)
+    assert f"import numpy as np, {module}; " in str(error.value) and "np.savez(" in str(error.value)
+
+
+def test_the_lines_for_a_flat_index_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    faiss = pytest.importorskip("faiss")
+    monkeypatch.chdir(tmp_path)
+    index = faiss.IndexFlatIP(4)
+    index.add(Q)
+    faiss.write_index(index, "a.faiss")
+    with pytest.raises(InputError) as error:
+        find_source("a.faiss")
+    exec(str(error.value).partition("in Python: ")[2].replace("=...", "=D"), {"D": D})
+    assert load("a.npz").images is not None

@@ -20,10 +20,13 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.request import Request
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
+from lossscope.sources._row_cache import RowCache
 from lossscope.sources._text_model import TextModel
 from lossscope.sources._text_network import TextNetwork
+from lossscope.sources._text_vectors import TextVectors
 from lossscope.sources.base import find_source, load
 from lossscope.sources.original import OriginalFile
 from lossscope.sources.text_encoder import TextEncoderFolder, pool_tokens
@@ -125,15 +128,22 @@ def test_texts_that_a_slow_tokeniser_cuts_are_counted_too() -> None:
     """Tokenisers in Python do not report what they cut, and lossscope gave no notice."""
     tokeniser = transformers.CanineTokenizer()
     assert not tokeniser.is_fast
-    network = TextNetwork(tokeniser, Echo(), 99, torch.device("cpu"))
-    cut = [network.states(["a", "abcd", "abcde", "abcdefgh"], length)[2] for length in (3, 6, 7, 30)]
-    assert cut == [3, 2, 1, 0]
+    network = TextNetwork(tokeniser, Echo, 99, torch.device("cpu"))
+    cut = [network.states(["a", "abcd", "abcde", "abcdefgh"], length)[2].tolist() for length in (3, 6, 7, 30)]
+    assert cut == [[False, True, True, True], [False, False, True, True], [False, False, False, True], [False] * 4]
 
 
 def test_what_is_known_of_a_split_of_images_is_said_of_its_captions_too() -> None:
     captions = ["a", "b", "c", "d"]
     split = Split("val", Pictures(), captions, np.array([0, 0, 1, 1]), ["0", "1"], captions, "f", notices=("half",))
-    model = TextModel(Path("model"), lambda texts, side: (torch.eye(len(texts)), ()), (), None)
+    rows = TextVectors(
+        lambda texts, side: (torch.eye(len(texts)), torch.zeros(len(texts), dtype=torch.bool)),
+        lambda texts: [1] * len(texts),
+        lambda side: "",
+        RowCache("a", "model", "text encoder"),
+        Request(),
+    )
+    model = TextModel(Path("model"), rows, (), None)
     assert model.split(split, ("own",)).notices[:2] == ("own", "half")
 
 

@@ -18,7 +18,7 @@ from lossscope.io.evaluation_folder import SCHEMA, frames_of, write_evaluation
 from lossscope.io.files import write_safetensors
 from lossscope.registry import build
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.sources.checkpoints.embedding_cache import read_cache
+from lossscope.sources.checkpoints.embedding_cache import read_cache, write_cache
 from lossscope.training.inputs import read_info
 from tests.tiny import RECIPE
 
@@ -44,9 +44,9 @@ def test_a_network_of_other_numbers_is_refused(odd: complex, tmp_path: Path) -> 
 @pytest.mark.parametrize("change", [lambda x: x[:0], lambda x: x[:, :2], lambda x: x.double()])
 def test_a_cache_of_another_shape_is_made_again(change: object, tmp_path: Path) -> None:
     images, captions = torch.ones(3, 4), torch.ones(6, 4)
-    write_safetensors(tmp_path / "a.safetensors", {"images": images, "captions": captions})
+    write_cache(tmp_path / "a.safetensors", images, captions, "model", "checkpoint")
     assert read_cache(tmp_path / "a.safetensors", 3, 6) is not None
-    write_safetensors(tmp_path / "a.safetensors", {"images": change(images), "captions": captions})  # type: ignore[operator]
+    write_cache(tmp_path / "a.safetensors", change(images), captions, "model", "checkpoint")  # type: ignore[operator]
     assert read_cache(tmp_path / "a.safetensors", 3, 6) is None
 
 

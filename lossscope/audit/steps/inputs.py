@@ -28,6 +28,7 @@ class Inputs:
     sources: tuple[SplitEmbeddings, ...]
     epochs: tuple[int | None, ...]  # of each source
     material: Material
+    notices: tuple[str, ...] = ()  # of the data, where no source has read them
 
 
 def with_rows(targets: Sequence[Path | str], options: AuditOptions) -> tuple[list[Path], AuditOptions]:
@@ -70,12 +71,15 @@ def read_inputs(paths: Sequence[Path | str], options: AuditOptions, splits: Sequ
     )
     dataset: Dataset | None = None if spec is None else build("datasets", spec)
     wanted = tuple(splits or _split_of(dataset, sources, options))
-    split = None if dataset is None else join_splits([dataset.split(name) for name in wanted])
+    loaded = [] if dataset is None else [dataset.split(name) for name in wanted]
+    split = join_splits(loaded) if loaded else None
     training = None
     if dataset is not None and not {"train", WHOLE}.intersection(wanted) and "train" in dataset.splits():
         training = dataset.split("train")
     material = Material.of(sources, split, training, options.top, options.source.progress)
-    return Inputs(sources, tuple(epoch_of(Path(path)) for path in paths), material)
+    known = {notice for source in sources for notice in source.notices}
+    notices = dict.fromkeys(notice for part in loaded for notice in part.notices if notice not in known)
+    return Inputs(sources, tuple(epoch_of(Path(path)) for path in paths), material, tuple(notices))
 
 
 def split_names(paths: Sequence[Path | str], options: AuditOptions) -> tuple[str, ...]:

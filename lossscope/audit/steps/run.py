@@ -123,6 +123,7 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
         precision=options.precision,
         notices=(
             *(text for source in inputs.sources for text in (*source.warnings, *source.notices)),
+            *inputs.notices,
             *(f"--signal {name} is left out: {why}" for name, why in table.unknown.items() if options.signals),
             *([] if labels is None else labels.notices),
             *uncounted,

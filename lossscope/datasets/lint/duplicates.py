@@ -15,7 +15,7 @@ ADVICE = "keep one row of each, with the negatives of all: in a batch the copy i
 def flags(tables: Tables, split: int) -> Flags:
     """Return which rows repeat an earlier one of their split."""
     hashes = tables.splits[split].row_hashes
-    repeats = is_in(hashes, repeated(hashes)[1])
+    repeats = is_in(hashes, repeated(hashes)[1]) & ~tables.splits[split].is_negative_pair
     rows = np.flatnonzero(repeats)
     _, first = np.unique(hashes[rows], return_index=True)
     repeats[rows[first]] = False

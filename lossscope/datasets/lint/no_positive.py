@@ -11,9 +11,8 @@ ADVICE = "leave these rows out: no loss can learn from them"
 
 
 def flags(tables: Tables, split: int) -> Flags:
-    """Return which rows have none."""
-    without: Flags = tables.splits[split].positive_counts == 0
-    return without
+    """Return which rows have none, and no score that says so."""
+    return tables.splits[split].lacks_positive
 
 
 def example(row: TextRow, tables: Tables, split: int) -> str:

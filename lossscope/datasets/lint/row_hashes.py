@@ -21,7 +21,7 @@ from .near_keys import KEYS, near_keys
 from .near_search import NearDuplicates
 from .text_lengths import TextLengths
 
-_IS_EMPTY, _IS_LONG, _IS_NEAR_COPY, _IS_CUT = 1, 2, 4, 8
+_IS_EMPTY, _IS_LONG, _IS_NEAR_COPY, _IS_CUT, _IS_SCORED = 1, 2, 4, 8, 16
 _CUT = 4  # positives of a row that are all one character: a text that was read as a list
 _OF_POSITIVE, _PER_POSITIVE = np.int64(0x2545F4914F6CDD1D), np.int64(0x9E3779B9)
 
@@ -62,6 +62,8 @@ class RowHashes:
         faults[rows_of_near_copies(*parts)] |= _IS_NEAR_COPY
         cut = [row for row, texts in enumerate(parts[0]) if len(texts) >= _CUT and self.is_cut(texts)]
         faults[cut] |= _IS_CUT
+        if block.is_scored:
+            faults |= _IS_SCORED
         self._faults += faults.tobytes()
 
     @cached_property
@@ -127,6 +129,22 @@ class RowHashes:
     def has_near_copy(self) -> Flags:
         """(n,) whether a negative is a near copy of a positive of its row."""
         return (np.frombuffer(self._faults, np.uint8) & _IS_NEAR_COPY).astype(bool)
+
+    @property
+    def lacks_positive(self) -> Flags:
+        """(n,) whether a row has no positive, and no score that says so."""
+        lacking: Flags = (self.positive_counts == 0) & ~self._is_scored
+        return lacking
+
+    @property
+    def is_negative_pair(self) -> Flags:
+        """(n,) whether a score says that a row has no positive."""
+        negative: Flags = (self.positive_counts == 0) & self._is_scored
+        return negative
+
+    @property
+    def _is_scored(self) -> Flags:
+        return (np.frombuffer(self._faults, np.uint8) & _IS_SCORED).astype(bool)
 
     def near_keys(self, column: int) -> Hashes:
         """(m,) a key of each positive, see `near_keys`."""

@@ -29,6 +29,7 @@ class RowPass:
         self.table = RowHashes(max_words)
         self.starts: list[int] = []  # first row of each block
         self.keys: list[tuple[int, int]] = []
+        self.notices: dict[str, tuple[str, ...]] = {}  # of each file, the last ones
 
     def read(self, progress: Progress | None) -> None:
         size, earlier, last = self.source.size, 0, 0  # bytes: of all files, of those before this one, of this one
@@ -39,6 +40,7 @@ class RowPass:
             self.starts.append(len(self.table))
             self.keys.append(block.key)
             self.table.add(block)
+            self.notices[block.file] = block.notices
             if progress and size:
                 progress(f"{self.name}, MB", min(earlier + last, size) // _MEGABYTE, max(1, size // _MEGABYTE))
 

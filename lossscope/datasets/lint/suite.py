@@ -124,16 +124,18 @@ def _report(passes: Sequence[RowPass], max_words: int) -> LintReport:
         _number_of_distinct([table.positives for table in counted]),
         tuple(finding for finding in found if finding.count),
         tuple(finding.id for finding in found),
-        _notes(counted),
+        _notes(counted, passes),
     )
 
 
-def _notes(tables: Sequence[RowHashes]) -> tuple[str, ...]:
-    """Say how many texts were not compared with all that share a part with them."""
+def _notes(tables: Sequence[RowHashes], passes: Sequence[RowPass]) -> tuple[str, ...]:
+    """Say how rows were read, and how many texts were not compared with all that share a part with them."""
+    read = dict.fromkeys(notice for row_pass in passes for of_file in row_pass.notices.values() for notice in of_file)
     cut = sum(table.near_duplicates.cut for table in tables)
     if not cut:
-        return ()
+        return tuple(read)
     return (
+        *read,
         f"{near_duplicates.ID}: {cut:,} positives share their beginning or end with more than {MOST - 1} others, as "
         "instances of a template do; by that part they were not compared, so that a word more or less may be missed",
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from lossscope.core.choices import WHOLE
 from lossscope.errors import InputError
 from lossscope.io.locations import is_url, join_location, location_exists, suffix_of
+from lossscope.io.number_tables import is_number_table
 from lossscope.registry import build, names
 from lossscope.spec import Spec, format_value
 
@@ -54,7 +56,8 @@ def data_spec(target: str) -> str:
 
 def is_rows(target: str) -> bool:
     """Return whether a target names rows of text, by its suffix or as a spec, and no embeddings."""
-    return suffix_of(target) in READERS or _spec_of(target) is not None
+    is_file = suffix_of(target) in READERS and not is_number_table(Path(target))
+    return is_file or _spec_of(target) is not None
 
 
 def _spec_of(target: str) -> Spec | None:

@@ -13,13 +13,31 @@ class TextLists:
 
     texts: list[str]
     counts: list[int]  # n
+    ids: list[str | None] | None = None  # of the texts, None where a text has none; None: no text has any
+
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[tuple[str, str | None]]]) -> TextLists:
+        """Return the lists of pairs of a text and its id."""
+        pairs = [pair for row in lists for pair in row]
+        ids = [id for _, id in pairs]
+        return cls([text for text, _ in pairs], list(map(len, lists)), ids if any(ids) else None)
 
     def __iter__(self) -> Iterator[list[str]]:
         ends = list(accumulate(self.counts))
         return (self.texts[end - count : end] for count, end in zip(self.counts, ends, strict=True))
 
+    def pairs(self) -> Iterator[list[tuple[str, str | None]]]:
+        """Yield the texts of each row with their ids."""
+        ids = self.ids or [None] * len(self.texts)
+        ends = list(accumulate(self.counts))
+        pairs = list(zip(self.texts, ids, strict=True))
+        return (pairs[end - count : end] for count, end in zip(self.counts, ends, strict=True))
+
     def take(self, rows: Sequence[int]) -> TextLists:
         """Return the lists of some rows."""
+        if self.ids is not None:
+            pairs = list(self.pairs())
+            return TextLists.of([pairs[row] for row in rows])
         lists = list(self)
         return TextLists([text for row in rows for text in lists[row]], [self.counts[row] for row in rows])
 
@@ -38,6 +56,8 @@ class RowBlock:
     done: int = 0  # bytes of the file that were read so far
     unit: str = "line"  # what `lines` counts
     notices: tuple[str, ...] = ()  # what the user should know of its file, as far as it was read
+    is_scored: bool = False  # whether a score decided what is a positive, so that a row may have none
+    scores: list[list[tuple[str, float]]] | None = None  # texts of each row with their scores; None: no scores
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -59,4 +79,6 @@ class RowBlock:
             self.done,
             self.unit,
             self.notices,
+            self.is_scored,
+            self.scores and [self.scores[row] for row in rows],
         )

@@ -1,10 +1,11 @@
-"""Files of rows: JSON lines, CSV, parquet, and what `save_to_disk` writes; several are read one after the other."""
+"""Files of rows: JSON, CSV, TSV, parquet, and what `save_to_disk` writes; several are read one after the other."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from lossscope.errors import InputError
@@ -17,7 +18,9 @@ from lossscope.io.parquet_rows import iter_parquet_rows
 from lossscope.io.reading import show_path
 from lossscope.io.saved_datasets import iter_saved_rows
 
-from .column_names import ColumnChoice, ColumnNames
+from .column_choice import ColumnChoice
+from .column_names import ColumnNames
+from .id_texts import NEGATIVES, POSITIVES, QUERIES, IdTexts
 from .row_block import RowBlock
 from .row_texts import row_block
 
@@ -27,6 +30,7 @@ READERS: dict[str, _Reader] = {
     ".ndjson": iter_json_lines,
     ".json": iter_json_lines,
     ".csv": iter_csv_rows,
+    ".tsv": iter_csv_rows,
     ".parquet": iter_parquet_rows,
     ".arrow": iter_saved_rows,
 }
@@ -39,11 +43,13 @@ class RowFiles:
 
     files: tuple[str, ...]
     names: ColumnNames  # of their columns
+    cut: float | None = None  # score from which on a pair is a positive; None: by the scale of the scores
+    ids: IdTexts | None = None  # the texts of rows of ids
     # number of a file -> which column has which role, as the last pass over all of its blocks decided
     _choices: dict[int, ColumnChoice] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @classmethod
-    def parse(cls, text: str, names: ColumnNames) -> RowFiles:
+    def parse(cls, text: str, names: ColumnNames, cut: float | None = None, ids: IdTexts | None = None) -> RowFiles:
         """Return the files of a path, a URL, a folder, a pattern, or several of them with commas between.
 
         Raises InputError where there are none, and for a file of another suffix.
@@ -52,7 +58,7 @@ class RowFiles:
         files = [file for piece in pieces if piece.strip() for file in _row_files(piece.strip())]
         if not files:
             raise InputError(f"file must name files of rows; got {text!r}")
-        return cls(tuple(files), names)
+        return cls(tuple(files), names, cut, ids)
 
     @property
     def size(self) -> int:
@@ -68,19 +74,37 @@ class RowFiles:
         Args:
             only: keys of the blocks that are yielded, others being passed over; None: all.
         """
+        if self.ids is not None and only is None:
+            self.ids.load(block for file in self.files for block in READERS[suffix_of(file)](file, _is_id, None))
         for number, file in enumerate(self.files):
             wanted = None if only is None else {block for of, block in only if of == number}
-            if wanted is None:
-                self._choices[number] = ColumnChoice(self.names)
+            if wanted is None or number not in self._choices:
+                self._choices[number] = ColumnChoice(self.names, self.cut, partial(_iter_column, file))
             if wanted is None or wanted:
-                yield from _iter_rows(file, self._choices.get(number, ColumnChoice(self.names)), number, wanted)
+                yield from _iter_rows(file, self._choices[number], number, wanted, self.ids)
 
 
-def _iter_rows(file: str, choice: ColumnChoice, number: int, only: Collection[int] | None) -> Iterator[RowBlock]:
+def _iter_column(file: str, column: str) -> Iterator[ColumnBlock]:
+    """Yield one column of a whole file."""
+    return READERS[suffix_of(file)](file, lambda name: name == column, None)
+
+
+def _iter_rows(
+    file: str, choice: ColumnChoice, number: int, only: Collection[int] | None, ids: IdTexts | None
+) -> Iterator[RowBlock]:
     suffix, names = suffix_of(file), choice.names
-    for block in READERS[suffix](file, names.is_any, only):
-        if block.lines:
-            yield row_block(_with_lists(block, names) if suffix == ".csv" else block, choice, number)
+    for block in READERS[suffix](file, choice.note_column, only):
+        if not block.lines:
+            continue
+        if ids is not None:
+            rows = row_block(ids.resolve(block), choice, number)
+            yield replace(rows, notices=(*ids.notices, *rows.notices))
+        else:
+            yield row_block(_with_lists(block, names) if READERS[suffix] is iter_csv_rows else block, choice, number)
+
+
+def _is_id(column: str) -> bool:
+    return column in (*POSITIVES, *NEGATIVES, *QUERIES)
 
 
 def _row_files(location: str) -> Sequence[str]:
@@ -98,7 +122,7 @@ def _with_lists(block: ColumnBlock, names: ColumnNames) -> ColumnBlock:
 
     A CSV file cannot tell an empty text from none.
     """
-    lists = [name for name in block.columns if name not in (*names.query, *names.id)]
+    lists = [name for name in block.columns if name not in (*names.query, *names.score, *names.id)]
     return replace(block, columns={**block.columns, **{name: _cells(block, name) for name in lists}})
 
 

@@ -12,10 +12,13 @@ from lossscope.errors import InputError
 from lossscope.io.column_blocks import ColumnBlock
 from lossscope.io.json_files import shorten
 
-from .column_names import ColumnChoice, Role
+from .column_choice import ColumnChoice
+from .column_names import Role
+from .passages import passage_text
 from .row_block import RowBlock, TextLists
 
 _MAX_TEXTS = 1 << 16  # positives, or negatives, of a row
+_HINT = ". Where these are ids, name their texts: texts:file=...,corpus=collection.tsv,queries=queries.tsv"
 
 
 def row_block(block: ColumnBlock, choice: ColumnChoice, file: int) -> RowBlock:
@@ -29,17 +32,20 @@ def row_block(block: ColumnBlock, choice: ColumnChoice, file: int) -> RowBlock:
     Raises:
         InputError: a row without a query, or with a value that is no text and no list of texts.
     """
+    queries = _queries(block, choice)
     rows = RowBlock(
         (file, block.number),
         block.file,
         block.lines,
-        _queries(block, choice),
+        queries,
         _ids(block, choice),
         _lists(block, choice, "positive"),
         _lists(block, choice, "negative"),
         block.done,
         block.unit,
     )
+    cut = choice.score_cut(block)
+    rows = rows if cut is None else cut.apply(rows, block)
     return replace(rows, notices=choice.notices(block.file))
 
 
@@ -48,7 +54,7 @@ def _queries(block: ColumnBlock, choice: ColumnChoice) -> list[str]:
     queries: list[Any] = block.columns[columns[0]] if columns else [None] * len(block.lines)
     if not {str}.issuperset(map(type, queries)):
         row = next(row for row, value in enumerate(queries) if not isinstance(value, str))
-        names = " or ".join(map(repr, columns or choice.names.query))
+        names = " or ".join(map(repr, columns or choice.names.query[:4]))
         if not block.columns:
             raise InputError(
                 f"{block.file} must have a column {names} with the text of the query; it has none. If another column "
@@ -58,14 +64,14 @@ def _queries(block: ColumnBlock, choice: ColumnChoice) -> list[str]:
         known = ", ".join(map(repr, block.columns))
         raise InputError(
             f"{block.place(row)} must have a text as its query, {names}; got {shorten(queries[row])}. Its columns are "
-            f"{known}: columns=query=NAME names another"
+            f"{known}: columns=query=NAME names another" + ("" if columns or not choice.columns("id", block) else _HINT)
         )
     return queries
 
 
 def _ids(block: ColumnBlock, choice: ColumnChoice) -> list[str] | None:
     columns = choice.columns("id", block)
-    if not columns:
+    if not columns or (choice.is_pair and columns == ["id"]):
         return None
     values = block.columns[columns[0]]
     for row, value in enumerate(values):
@@ -81,6 +87,8 @@ def _ids(block: ColumnBlock, choice: ColumnChoice) -> list[str] | None:
 def _lists(block: ColumnBlock, choice: ColumnChoice, role: Role) -> TextLists:
     names = choice.columns(role, block)
     columns = [block.columns[name] for name in names]
+    for name in names:
+        choice.note_texts(name, block)
     lists = _flatten(columns, len(block.lines))
     if lists is None or not {str}.issuperset(map(type, lists.texts)):
         lists = _flatten_slowly(block, names)
@@ -108,17 +116,18 @@ def _flatten(columns: Sequence[list[Any]], rows: int) -> TextLists | None:
 
 def _flatten_slowly(block: ColumnBlock, names: Sequence[str]) -> TextLists:
     """Return the lists of columns of texts, of lists of texts, and of nothing, row by row."""
-    texts: list[str] = []
-    counts: list[int] = []
+    lists: list[list[tuple[str, str | None]]] = []
     for row in range(len(block.lines)):
-        before = len(texts)
+        lists.append([])
         for name in names:
             value = block.columns[name][row]
-            values = [] if value is None else value if isinstance(value, list) else [value]
-            wrong = next((text for text in values if not isinstance(text, str)), None)
-            if wrong is not None or None in values:
-                what = "a text or a list of texts"
-                raise InputError(f"{name!r} of {block.place(row)} must be {what}; got {shorten(value)}")
-            texts += values
-        counts.append(len(texts) - before)
-    return TextLists(texts, counts)
+            for text in [] if value is None else value if isinstance(value, list) else [value]:
+                if isinstance(text, dict):
+                    lists[-1].append(passage_text(text, f"{name!r} of {block.place(row)}"))
+                elif isinstance(text, str):
+                    lists[-1].append((text, None))
+                else:
+                    what = "a text or a list of texts"
+                    hint = _HINT if isinstance(text, int) and not isinstance(text, bool) else ""
+                    raise InputError(f"{name!r} of {block.place(row)} must be {what}; got {shorten(value)}{hint}")
+    return TextLists.of(lists)

@@ -30,6 +30,8 @@ class TextPairs:
     positives: list[tuple[int, int]] = field(default_factory=list)
     negatives: list[tuple[int, int]] = field(default_factory=list)
 
+    scores: list[tuple[int, int, float]] = field(default_factory=list)  # of pairs, where the data have scores
+
     def split(self, name: str, notices: Sequence[str] = ()) -> Split:
         """Return the split; pairs that occur twice are one, and a positive is no negative of its query.
 
@@ -57,6 +59,7 @@ class TextPairs:
             self._fingerprint(name, positives, table),
             relations=relations,
             notices=(*notices, *told),
+            scores=self.scores,
         )
 
     def _fingerprint(self, name: str, positives: Rows, negatives: Rows | None) -> str:

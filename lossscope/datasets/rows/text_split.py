@@ -11,7 +11,7 @@ from lossscope.io.json_files import shorten
 
 from ..base import Split
 from .held_out import HeldOut
-from .row_block import RowBlock
+from .row_block import RowBlock, TextLists
 from .row_files import RowFiles
 from .text_pairs import TextPairs
 
@@ -49,8 +49,10 @@ class _Counted:
 def split_of_rows(name: str, blocks: Iterable[RowBlock], where: str, most: int = 0) -> Split:
     """Return the split of rows: equal texts are one query, unless they have other ids, and one document.
 
-    Raises InputError, naming file and line, for a query without any positive, for ids that some rows have and others
-    have not, for one id of two texts, and where there are no rows.
+    A query without any positive is left out, and counted, where scores decide what is a positive; its texts stay
+    documents.
+    Raises InputError, naming file and line, for another query without any positive, for ids that some rows have and
+    others have not, for one id of two texts, and where there are no rows.
 
     Args:
         name: of the split.
@@ -70,7 +72,9 @@ class _RowsByText:
     def __init__(self, pairs: TextPairs) -> None:
         self.pairs, self.places = pairs, list[str]()
         self.queries, self.documents = dict[str, int](), dict[str, int]()
+        self.document_ids = dict[str, int]()  # id -> row, of the documents that have one
         self.rows = self.mentions = 0
+        self.is_scored = False
         self.notices = dict[str, tuple[str, ...]]()  # of each file, the last ones
 
     def add(self, block: RowBlock) -> None:
@@ -82,6 +86,12 @@ class _RowsByText:
             number = self._query(block, row, query)
             self.pairs.positives += [(number, self._document(text)) for text in positives]
             self.pairs.negatives += [(number, self._document(text)) for text in negatives]
+            for text, score in block.scores[row] if block.scores else ():
+                self.pairs.scores.append((number, self.documents[text], score))
+        for lists in (block.positives, block.negatives):
+            if lists.ids is not None:
+                self._note_ids(block, lists)
+        self.is_scored |= block.is_scored
         self.rows += len(block)
         self.notices[block.file] = block.notices
 
@@ -90,7 +100,7 @@ class _RowsByText:
         if not self.rows:
             raise InputError(f"{where} must have at least one row of the split {name!r}; there is none")
         without = set(range(len(pairs.queries))).difference(query for query, _ in pairs.positives)
-        if without:
+        if without and not (self.is_scored and len(without) < len(pairs.queries)):
             first = min(without)
             raise InputError(
                 f"{self.places[first]} must have a positive; its query, {shorten(pairs.queries[first])}, has none "
@@ -98,7 +108,7 @@ class _RowsByText:
                 "such rows out"
             )
         unique = len(pairs.documents)
-        repeated, shared = self.rows - len(pairs.queries), self.mentions - unique
+        repeated, shared = self.rows - len(self.queries), self.mentions - unique
         notices = [
             *(notice for of_file in self.notices.values() for notice in of_file),
             *(
@@ -106,9 +116,11 @@ class _RowsByText:
                 if repeated
                 else []
             ),
+            *([f"{len(without)} queries have no positive: they are candidates alone"] if without else []),
             *([f"{unique} distinct documents in {self.mentions} positives and negatives"] if shared else []),
         ]
-        return pairs.split(name, notices)
+        pairs.document_ids, said = self._ids_of_documents()
+        return pairs.split(name, [*notices, *said])
 
     def _query(self, block: RowBlock, row: int, text: str) -> int:
         key = text if block.ids is None else block.ids[row]
@@ -130,3 +142,28 @@ class _RowsByText:
             self.pairs.documents.append(text)
         self.mentions += 1
         return number
+
+    def _note_ids(self, block: RowBlock, lists: TextLists) -> None:
+        """Keep the ids of documents. Raises InputError for one id of two texts."""
+        for row, pairs in enumerate(lists.pairs()):
+            for text, id in pairs:
+                number = self.documents[text]
+                if id is not None and self.document_ids.setdefault(id, number) != number:
+                    other = shorten(self.pairs.documents[self.document_ids[id]])
+                    raise InputError(
+                        f"documents of one id must be equal; {block.place(row)} has another text than {other} for "
+                        f"{shorten(id)}"
+                    )
+
+    def _ids_of_documents(self) -> tuple[list[str], list[str]]:
+        """Return the first id of each document, and what to say of ids; no ids where a document has none."""
+        first: dict[int, str] = {}
+        for id, number in self.document_ids.items():
+            first.setdefault(number, id)
+        if not first:
+            return [], []
+        missing, double = len(self.documents) - len(first), len(self.document_ids) - len(first)
+        if missing:
+            return [], [f"{missing} of {len(self.documents)} documents have no id, so that ids are not kept"]
+        said = [f"{double} documents repeat a text, and are one with it, under its first id"] if double else []
+        return [first[number] for number in range(len(first))], said

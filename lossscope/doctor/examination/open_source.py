@@ -20,6 +20,7 @@ from lossscope.datasets.lint.targets import lint_sources
 from lossscope.datasets.rows.row_files import READERS
 from lossscope.errors import InputError
 from lossscope.io.locations import is_url, location_exists, suffix_of
+from lossscope.io.number_tables import is_number_table
 from lossscope.io.reading import show_path
 from lossscope.io.run_folder import Run, list_checkpoints
 from lossscope.io.shipped import find_shipped
@@ -96,7 +97,7 @@ def _open_path(target: str, options: Options) -> Patient:
         return _open_texts(target, options)
     if path.is_dir() and (path / "config.toml").is_file() and (path / "checkpoints").is_dir():
         return _open_run(target, path, options)
-    if path.is_file() and suffix_of(target) in READERS:
+    if path.is_file() and suffix_of(target) in READERS and not is_number_table(path):
         return _open_texts(target, options)
     try:
         source = find_source(path)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from lossscope.core.cached import cached_property
 from lossscope.core.counts import check_inputs
+from lossscope.core.foreign_arrays import to_tensor
 from lossscope.core.similarity import Mask
 from lossscope.core.types import DIRECTIONS, CountedDirection, Reduction
 from lossscope.core.weights import Weights
@@ -153,6 +154,7 @@ class WrappedLoss(Objective):
 
     def __call__(self, S: Tensor, mask: Mask) -> Weights:
         """dF/dS of the whole batch, computed in float64; every query has an equal share of the value."""
+        S = to_tensor(S, "S")
         self._require_function_of_s(is_one_set(mask))
         with torch.inference_mode(False), torch.enable_grad():
             usable = check_inputs(S, mask, self.traits.positives)

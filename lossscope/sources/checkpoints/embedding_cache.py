@@ -1,16 +1,13 @@
-"""Embeddings that were computed before, in the cache folder."""
+"""Embeddings of a whole split that were computed before, in the cache folder."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from lossscope.errors import InputError, WriteError
-from lossscope.io.files import read_safetensors, write_safetensors
+from lossscope.io.vector_cache import read_entry, remove_entry, write_entry
 
 
 def read_cache(path: Path | None, images: int, captions: int) -> tuple[Tensor, Tensor] | None:
@@ -21,33 +18,32 @@ def read_cache(path: Path | None, images: int, captions: int) -> tuple[Tensor, T
         images: vectors that there must be of images.
         captions: and of captions.
     """
-    if path is None or not path.is_file():
+    vectors = None if path is None else read_entry(path)
+    if path is None or vectors is None:
         return None
-    try:
-        vectors = read_safetensors(path, needs_digest=True)
-        pair = vectors["images"], vectors["captions"]
-        if [tuple(rows.shape[:-1]) for rows in pair] != [(images,), (captions,)]:
-            raise InputError(f"{path} must be vectors of {images} images and {captions} captions")
-        if pair[0].shape[-1] != pair[1].shape[-1] or not all(rows.dtype == torch.float32 for rows in pair):
-            raise InputError(f"{path} must be float32 vectors of one width")
-        return pair
-    except (InputError, KeyError):
-        with contextlib.suppress(OSError):  # of a cache that others may only read
-            path.unlink()
+    pair = vectors.get("images"), vectors.get("captions")
+    if pair[0] is None or pair[1] is None or not _fit(pair[0], pair[1], images, captions):
+        remove_entry(path)
         return None
+    return pair[0], pair[1]
 
 
-def write_cache(path: Path | None, images: Tensor, captions: Tensor) -> None:
-    """Cache embeddings at `path`, unless it is None. A full or read-only folder or memory costs time, not results."""
-    if path is None:
-        return
-    with contextlib.suppress(OSError, WriteError, MemoryError):
-        write_safetensors(path, {"images": images, "captions": captions})
+def _fit(first: Tensor, second: Tensor, images: int, captions: int) -> bool:
+    """Whether vectors are as many as they must be, float32 and of one width."""
+    if first.dtype != torch.float32 or second.dtype != torch.float32:
+        return False
+    return first.shape[:-1] == (images,) and second.shape[:-1] == (captions,) and first.shape[-1] == second.shape[-1]
 
 
-def cache_folder() -> Path:
-    """Return the folder of cached embeddings: LOSSSCOPE_CACHE, or the user's cache folder."""
-    if os.environ.get("LOSSSCOPE_CACHE"):
-        return Path(os.environ["LOSSSCOPE_CACHE"])
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "lossscope"
+def write_cache(path: Path | None, images: Tensor, captions: Tensor, name: str, kind: str) -> None:
+    """Cache embeddings at `path`, unless it is None. A full or read-only folder or memory costs time, not results.
+
+    Args:
+        path: of the file.
+        images: vectors of images.
+        captions: vectors of captions.
+        name: of the model.
+        kind: of the model.
+    """
+    if path is not None:
+        write_entry(path, {"images": images, "captions": captions}, name, kind)

@@ -13,6 +13,7 @@ from lossscope.datasets.rows.column_names import ColumnNames
 from lossscope.datasets.rows.row_files import RowFiles
 from lossscope.datasets.texts import TextRows
 from lossscope.errors import InputError
+from lossscope.io import json_lines
 from tests.each import each
 
 Row = tuple[str, list[str], list[str]]
@@ -127,7 +128,7 @@ def test_several_files_are_read_in_their_order(tmp_path: Path) -> None:
     ({"query": 5, "positive": "p"}, "line 3 of .* must have a text as its query, 'query'; got 5"),
     ({"query": "q", "positive": 5}, "'positive' of line 3 of .* must be a text or a list of texts; got 5"),
     ({"query": "q", "positives": ["p", None]}, "'positives' of line 3 of .* must be a text or a list of texts"),
-    ({"query": "q", "negative": {"text": "n"}}, "'negative' of line 3 of .* must be a text or a list of texts"),
+    ({"query": "q", "negative": {"body": "n"}}, "'negative' of line 3 of .* must be passages of .* got {'body': 'n'}"),
     ({"query": "q", "negatives": [["n"]]}, "'negatives' of line 3 of .* must be a text or a list of texts"),
     ({"query": "q", "negatives": ["n"] * 70_000}, "line 3 of .* must have at most 65536 negatives; got 70000"),
     ({"query": "q", "positive": "p", "id": None}, "'id' of line 3 of .* must be a text or a whole number, .* got None"),
@@ -166,11 +167,28 @@ def test_a_csv_cell_in_other_brackets_is_text_in_every_column(tmp_path: Path, na
 
 
 @each("indent", [None, 1])
-def test_a_file_of_one_json_array_is_told_from_json_lines(indent: int | None, tmp_path: Path) -> None:
-    """The message spoke of a file that is cut off."""
-    text = json.dumps([{"query": "q", "positive": "p"}] * 2, indent=indent)
-    (tmp_path / "a.json").write_text(f"\n{text}\n")
-    with pytest.raises(InputError, match=r"a\.json must have a JSON object on each line; it begins with an array"):
+def test_a_file_of_one_json_array_is_read_entry_by_entry(indent: int | None, tmp_path: Path) -> None:
+    """It was refused, though pandas and DPR write such files."""
+    rows = [{"query": f"q{row}", "positive": "p"} for row in range(1200)]
+    (tmp_path / "a.json").write_text(f"\n{json.dumps(rows, indent=indent)}\n")
+    assert rows_of(f"{tmp_path}/a.json") == [(f"q{row}", ["p"], []) for row in range(1200)]
+    (tmp_path / "a.json").write_text(json.dumps([*rows, "q"], indent=indent))
+    with pytest.raises(InputError, match=r"row 1201 of .*a\.json must be an object; got 'q'"):
+        rows_of(f"{tmp_path}/a.json")
+
+
+def test_an_array_on_each_line_is_no_object(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('["q", "p"]\n["q2", "p2"]\n')
+    with pytest.raises(InputError, match=r"""a\.jsonl must have a JSON object on each line, .*; got '\["q", "p"\]'"""):
+        rows_of(f"{tmp_path}/a.jsonl")
+
+
+def test_a_large_array_is_refused_with_the_line_that_makes_json_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_lines, "MAX_TEXT_BYTES", 30)
+    (tmp_path / "a.json").write_text(json.dumps([{"query": "q", "positive": "p" * 30}]))
+    with pytest.raises(InputError, match=r"jq -c '\.\[\]' .*a\.json > .*a\.jsonl writes one"):
         rows_of(f"{tmp_path}/a.json")
 
 
@@ -184,3 +202,20 @@ def test_files_that_are_no_rows(text: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("no rows")
     with pytest.raises(InputError, match=says):
         rows_of(text.format(folder=tmp_path))
+
+
+def test_a_tsv_file_has_tabs_between_its_values(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text('query\tpositive\tnegative\nq, "x"\tp\t["n", "m"]\n')
+    assert rows_of(f"{tmp_path}/a.tsv") == [('q, "x"', ["p"], ["n", "m"])]
+
+
+def test_quotes_that_are_letters_are_refused_with_lines_that_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GLUE's files have no quoting: a text may begin with a quote."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.tsv").write_text('query\tpositive\n"I am", he said\tx\n')
+    with pytest.raises(InputError, match=r"a\.tsv must be a whole CSV table") as caught:
+        rows_of("a.tsv")
+    exec(str(caught.value).partition("in Python: ")[2], {})  # the message promises that it runs
+    assert rows_of("a.jsonl") == [('"I am", he said', ["x"], [])]
