@@ -10,6 +10,7 @@ from typing import Any
 from lossscope.core.choices import RUNNING
 
 _COLUMN = 22  # letters of choices that a column of --help holds on a narrow terminal
+_LINE = 20  # letters of a line of broken choices
 _WIDE = 100  # columns of a terminal on which none is broken
 
 
@@ -57,11 +58,14 @@ def breakable_choices(parameters: Sequence[Any], context: Any) -> Iterator[None]
 
 
 def breakable(choices: str) -> str:
-    """Return choices with a blank behind the sign next to their middle.
+    """Return choices with a blank behind a sign wherever the next choice does not fit into a column.
 
     >>> breakable("<rsum|r1_r5|geometric|last>")
     '<rsum|r1_r5| geometric|last>'
     """
-    signs = [index for index, letter in enumerate(choices) if letter == "|"]
-    middle = min(signs, key=lambda index: abs(2 * index - len(choices)))
-    return f"{choices[: middle + 1]} {choices[middle + 1 :]}"
+    lines = [""]
+    for choice in choices.replace("|", "| ").split(" "):
+        if len(lines[-1]) + len(choice) > _LINE:
+            lines.append("")
+        lines[-1] += choice
+    return " ".join(lines)

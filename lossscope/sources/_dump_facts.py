@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.sides import with_article
 
 
 def describe(dump: SplitEmbeddings) -> dict[str, str]:
@@ -10,7 +11,7 @@ def describe(dump: SplitEmbeddings) -> dict[str, str]:
     arrays = {"images": dump.images, "captions": dump.captions, "similarity": dump.similarity}
     relations, sides = dump.relations, dump.sides
     counts = relations.number_of_positives
-    each = "captions an image" if sides.is_image_text else f"positives of a {sides.query(sides.labels[0])}"
+    each = "captions an image" if sides.is_image_text else f"positives of {with_article(sides.query(sides.labels[0]))}"
     notes = "; ".join((*dump.warnings, *dump.notices))
     return {
         "kind": "dump",
