@@ -63,7 +63,7 @@ def brute_force(setup: Sweep, embedded: SplitEmbeddings, oracle: ModuleType) -> 
     (batching,), rows = setup.plan_for(embedded).batchings, {"i2t": [], "t2i": []}
     assert embedded.images is not None
     assert embedded.captions is not None
-    values = dict(vars(batching.objectives[0]))
+    values = {name: value for name, value in vars(batching.objectives[0]).items() if name != "positive"}
     for number, batch in enumerate(batching.sampling.batches(embedded.relations)):
         mask = batch.mask(embedded.relations, setup.same_image)
         S = (embedded.images[batch.images] @ embedded.captions[batch.captions].T).numpy()
