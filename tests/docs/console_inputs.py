@@ -193,6 +193,14 @@ def _labelled_set(inputs: Inputs, path: Path) -> None:
     np.savez(path, embeddings=first, labels=np.arange(len(first)) // 8)
 
 
+def _recommender(inputs: Inputs, path: Path) -> None:
+    random = np.random.default_rng(0)
+    users, items = random.normal(size=(200, 8)), random.normal(size=(150, 8)) * random.uniform(0.5, 2, size=(150, 1))
+    positives = np.stack([np.arange(200), random.integers(150, size=200)], 1)
+    bias = -0.5 * np.log(random.dirichlet(np.ones(150)))
+    np.savez(path, users=users, items=items, positives=positives, sides=["user", "item"], item_bias=bias)
+
+
 def _items_and_proxies(inputs: Inputs, path: Path) -> None:
     (first, _), _ = _two_sides()
     np.savez(path, embeddings=first, labels=np.arange(len(first)) // 8, proxies=first[::8])
@@ -382,6 +390,7 @@ MAKERS: dict[str, Callable[[Inputs, Path], None]] = {
     "views.npz": _views,
     "products.npz": _labelled_set,
     "proxies.npz": _items_and_proxies,
+    "recommender.npz": _recommender,
     "colbert.npz": _token_vectors,
     "users.safetensors": _users_and_items,
     "train.jsonl": _texts,
