@@ -29,10 +29,10 @@ def print_epochs(options: SweepArguments, probes: Sequence[str], picture: Path |
 
     if picture is not None:
         _require_drawn(options, probes)
-    rows = epoch_rows(options, probes)
+    rows, split = epoch_rows(options, probes)
     if not writes_results():
         return
-    typed = {"name": "diff", "sources": [str(options.sources[0])], "epochs": True, "split": options.request.named_split}
+    typed = {"name": "diff", "sources": [str(options.sources[0])], "epochs": True, "split": split}
     print_results(rows, lambda: tables.build(rows), typed, options.format, schema=SCHEMA)
     if picture is not None:
         from lossscope.plots import epoch_counts, style
@@ -56,8 +56,8 @@ def _require_drawn(options: SweepArguments, probes: Sequence[str]) -> None:
         )
 
 
-def epoch_rows(options: SweepArguments, probes: Sequence[str]) -> pd.DataFrame:
-    """Return summary rows of each stored epoch, with the column `epoch`."""
+def epoch_rows(options: SweepArguments, probes: Sequence[str]) -> tuple[pd.DataFrame, str | None]:
+    """Return summary rows of each stored epoch, with the column `epoch`, and the split that they are of."""
     import pandas as pd
 
     from lossscope.core.distributed import process_group
@@ -77,4 +77,4 @@ def epoch_rows(options: SweepArguments, probes: Sequence[str]) -> pd.DataFrame:
             rows = sweep.run(embedded, None, report, process_group(), None, options.jobs).summary
             parts.append(rows.assign(epoch=epoch, source=run.name))
             report and report("epochs", len(parts), len(checkpoints))
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts, ignore_index=True), embedded.split

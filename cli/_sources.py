@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,6 +80,11 @@ def _unused_options(embedded: SplitEmbeddings, source: Path) -> list[str]:
         if typed and reason:
             warnings.append(f"{' and '.join(typed)} {'is' if len(typed) == 1 else 'are'} not used: {source} {reason}")
     return warnings
+
+
+def join_splits(splits: Iterable[str | None]) -> str | None:
+    """Return the splits of sources, each once, as records state them; None where no source has a split."""
+    return ", ".join(dict.fromkeys(filter(None, splits))) or None
 
 
 def _is_scored_as_asked(embedded: SplitEmbeddings) -> bool:

@@ -18,7 +18,7 @@ from ._output import notice, print_results
 from ._progress import progress
 from ._running import is_typed, silent
 from ._shown import Audit, Show, all_queries, print_shown
-from ._sources import OF_TRAIN, load_source, objectives_for, open_frame
+from ._sources import OF_TRAIN, join_splits, load_source, objectives_for, open_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,6 +142,7 @@ def run_sweep(arguments: SweepArguments, name: str, selection: Selection) -> Swe
     else:
         _ = arguments.options()
     listing = arguments.listing()
+    splits: list[str | None] = []
     results: list[Any] = []
     shown: list[pd.DataFrame] = []
     lacking: dict[str, None] = {}
@@ -151,6 +152,7 @@ def run_sweep(arguments: SweepArguments, name: str, selection: Selection) -> Swe
         guide = _load_guide(arguments, report)
         for number, source in enumerate(arguments.sources):
             whole = load_source(source, arguments.source_request, report)
+            splits.append(whole.split)
             objectives = objectives_for(
                 arguments.sweep.objectives, whole.objective, source, silent=not selection.needs_objective
             )
@@ -184,7 +186,7 @@ def run_sweep(arguments: SweepArguments, name: str, selection: Selection) -> Swe
     summary = join(result.summary for result in results)
     batches = pd.concat([result.batches for result in results], ignore_index=True)
     listed = pd.concat(shown, ignore_index=True) if shown else pd.DataFrame()
-    return SweptRows(summary, batches, listed, whole.split, "" if listing is None else listing.status)
+    return SweptRows(summary, batches, listed, join_splits(splits), "" if listing is None else listing.status)
 
 
 def _objectives_of_sources(arguments: SweepArguments) -> tuple[Objective, ...]:

@@ -15,7 +15,7 @@ from ._app import command
 from ._options import File, Format, require_choice
 from ._output import notice, print_results
 from ._progress import progress
-from ._sources import OF_TEST, load_source
+from ._sources import OF_TEST, join_splits, load_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,7 @@ def compare(
         notice(f"Note: left out, because the other system has no such seed: {left_out}.")
     arguments = {
         "name": "compare", "runs": [str(run) for run in runs], "metrics": list(metrics),
-        "baseline": comparison.baseline, "all_pairs": comparison.all_pairs, "split": request.named_split,
+        "baseline": comparison.baseline, "all_pairs": comparison.all_pairs, "split": join_splits(queries["split"]),
         "resamples": resampling.resamples, "level": resampling.level, "seed": resampling.seed,
     }  # fmt: skip
     print_results(rows, lambda: [tables.build(rows)], arguments, format, out, SCHEMA)
@@ -98,7 +98,7 @@ def _queries(
         embedded = load_source(run, request, report)
         models.append(TrainedModel(embedded.name, embedded.seed, printed_choices(embedded.recipe)))
         used |= dict.fromkeys([embedded.used] if embedded.used else [])
-        parts.append(per_query(embedded, report, cutoffs))
+        parts.append(per_query(embedded, report, cutoffs).assign(split=embedded.split))
     tested = ", ".join(used) or request.data
     systems = name_systems(models, tested)
     return pd.concat([rows.assign(**system) for rows, system in zip(parts, systems, strict=True)], ignore_index=True)

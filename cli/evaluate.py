@@ -15,7 +15,7 @@ from ._app import Work, command
 from ._options import File, Format, Sources
 from ._output import notice, print_results
 from ._progress import progress
-from ._sources import OF_TEST, load_source
+from ._sources import OF_TEST, join_splits, load_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +94,7 @@ def evaluate(
     command = {
         "name": "eval",
         "sources": [str(source) for source in sources],
-        "split": loaded[0].split,
+        "split": join_splits(embedded.split for embedded in loaded),
         "folds": options.folds,
         "ensemble": options.ensemble,
     } | ({} if options.k is None else {"k": list(options.k)})

@@ -46,15 +46,13 @@ def _mean_over_positives(loss: Callable[[Tensor, Mask], Weights], S: Tensor, mas
     """Return the mean of the weights of each positive of a row alone."""
     number = mask.positives.sum(1)
     rank = mask.positives.cumsum(1)
-    W, values = torch.zeros(1), torch.zeros(1)
+    parts = []
     for k in range(1, int(number.max()) + 1):
         column = ((rank == k) & mask.positives).to(torch.uint8).argmax(1, keepdim=True)
-        has_any = number >= k
-        weights = loss(S, _only(mask, column, has_any))
-        W = torch.zeros_like(weights.W) + W if k == 1 else W
-        W = W + weights.W.where(has_any[:, None], 0)
-        values = values + (0 if weights.values is None else weights.values.where(has_any, 0))
-    times = number.clamp(min=1).to(W.dtype)
+        parts.append(loss(S, _only(mask, column, number >= k)))  # 0 in rows with fewer positives
+    times = number.clamp(min=1).to(parts[0].W.dtype)
+    W = torch.stack([part.W for part in parts]).sum(0)
+    values = torch.stack([part.values for part in parts if part.values is not None]).sum(0)
     return Weights(W / times[:, None], values / times, mask.usable)
 
 

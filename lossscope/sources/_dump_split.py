@@ -90,7 +90,7 @@ def read_dump(path: Path, request: Request) -> SplitEmbeddings:
         caption_image=caption_image,
         image_ids=image_ids,
         caption_ids=caption_ids,
-        fingerprint=fingerprint_of(origin, *_of_score(request)) if request.score == "dot" else origin,
+        fingerprint=origin if scorer is None else fingerprint_of(origin, *_of_score(request)),
         pair_scorer=scorer,
         used="" if scorer is None else USED,
         notices=tuple(notices),

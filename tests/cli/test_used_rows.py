@@ -128,3 +128,10 @@ def test_a_single_caption_file_is_read_whole(tmp_path: Path) -> None:
     data = build("datasets", f"coco:root={tmp_path},file=captions.json,folder=.")
     split: Split = data.split(Request(usual_split="test").split_of(data))
     assert (split.name, len(split.image_ids)) == ("all", 9) and split.used.startswith("all 9 images of")
+
+
+def test_the_record_of_compare_has_the_split_that_was_read(model: str) -> None:
+    """It stated the usual split, test, where all rows of a file were read."""
+    text_encoder(Path("other"))
+    result = lossscope("compare", model, "other", "--data", SPEC, "--format", "json")
+    assert json.loads(result.stdout)["command"]["split"] == "all", result.stderr

@@ -160,7 +160,7 @@ class WrappedLoss(Objective):
             usable = check_inputs(S, mask, self.traits.positives)
             if is_one_set(mask):
                 return self._of_one_set(S, mask, usable)
-            if self.needs_one_set:
+            if self.call_form in ONE_SET_FORMS:
                 raise UnsupportedLoss(f"{self._label} takes all items of a batch as one set. {VIEWS}")
             if len(S) != S.shape[1] or not mask.all_valid or not bool(mask.match.diagonal().all()):
                 raise InputError(
@@ -197,6 +197,8 @@ class WrappedLoss(Objective):
         """
         if self.call_form in ONE_SET_FORMS:
             return True
+        if self._misfit is None:
+            return False
         trial = self._gradient.trial
         if self.call_form == "embeddings":
             return self._misfit_of_one_set is None and depends_on_one_side(trial)
