@@ -71,7 +71,7 @@ class CalledLoss:
         """Whether the loss compares all items of its batch with each other, as SimCLR does."""
         if self._form in ("S", "masked", "features"):
             return False
-        loss = as_objective(self._target)
+        loss = self._own if self.objective is None else as_objective(self._target)
         return isinstance(loss, WrappedLoss) and loss.needs_one_set
 
     def _one_set(self, first: list[Tensor]) -> BatchInputs:
