@@ -36,13 +36,15 @@ SUMMARY = (
 )  # fmt: skip
 INTERVAL = ("low", "high", "level", "method")  # the interval of a mean over data: its ends, its level, how it was made
 SIDES = "sides"  # further column of rows that are of other sides than images and captions: `query/document`
+MEMBERS = "members"  # further column of rows of an ensemble: the models whose similarities are averaged
+EPOCHS = "epochs"  # further column of rows of runs: of the training; 0: the model as it came
 USED = "used"  # further column of rows of a data set of files: `all 350 rows of rows.jsonl`
 OPTIONAL = (*INTERVAL, "n_defined", "n_spread", "short_batch", "weight_unit")  # columns that summary rows may lack
 _NUMBERS = frozenset({
     "mean", "std", "low", "high", "level", "n", "n_defined", "n_spread", "short_batch", "eps", "batch_size", "seed",
 })  # fmt: skip
 SUMMARY_TYPES: Mapping[str, ColumnType] = {
-    name: "number" if name in _NUMBERS else "text" for name in (*SUMMARY, SIDES, USED)
+    name: "number" if name in _NUMBERS else "text" for name in (*SUMMARY, SIDES, USED, MEMBERS)
 }
 """Column of summary rows -> its type; a value may be missing."""
 TEXTS = frozenset({name for name, kind in SUMMARY_TYPES.items() if kind == "text"} | {"statistics"})
@@ -196,6 +198,11 @@ def read_rows(path: Path | str) -> pd.DataFrame:
         raise InputError(f"rows must be in a .csv or .parquet file; got {path.name!r}")
     with naming(path, f"a readable {path.suffix} file"):
         return read_csv(path, SUMMARY_TYPES) if path.suffix == ".csv" else read_parquet(path, SUMMARY_TYPES)
+
+
+def in_folds(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Return which summary rows of retrieval are means over folds of a split, `5 folds`, not of a whole split."""
+    return rows["sampling"].astype(str).str.endswith(" folds")
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import pandas as pd
@@ -62,14 +61,15 @@ def deviation(lines: Sequence[Line]) -> str:
 def published_notes(lines: Sequence[Line], printed: PrintedTable) -> list[str]:
     """Return footnotes on the published rows: the matching rows of ours, their numbers, and differing parameters."""
     matched = [line for line in lines if len(line.rows) and len(line.printed)]
+    apart = list(dict.fromkeys(line.apart for line in lines if line.apart))
     if not matched and all(len(line.rows) for line in lines):
-        return [f"{printed.about.cite} has no row for these data, models and objectives."]
+        return apart or [f"{printed.about.cite} has no row for these data, models and objectives."]
     notes = [f"Published, {printed.about.cite}: {printed.about.deviation}."]
     pairs = dict.fromkeys(_pair(line) for line in matched)
     notes += [f"Published rows: {'; '.join(pairs)}."] if pairs else []
-    if any(_is_other_data(line.data, str(line.printed["dataset"].iloc[0])) for line in matched):
+    if any(runs.is_other_data(line.data, str(line.printed["dataset"].iloc[0])) for line in matched):
         notes.append(_ORIENTATION)
-    return notes + _differences(matched, printed)
+    return notes + apart + _differences(matched, printed)
 
 
 def _pair(line: Line) -> str:
@@ -85,9 +85,3 @@ def _differences(lines: Sequence[Line], printed: PrintedTable) -> list[str]:
         differences = printed.differences(line.printed, line.spec, stated)
         each |= dict.fromkeys([f"{line.objective_label}: {', '.join(differences)}"] if differences else [])
     return [f"Parameters that differ from the published row: {'; '.join(each)}."] if each else []
-
-
-def _is_other_data(data: str, dataset: str) -> bool:
-    """Return whether a label names another data set: `Flickr30k, 1K test` is flickr30k, `COCO` is mscoco."""
-    label = re.sub(r"[^a-z0-9 ]", "", data.lower())
-    return not label.startswith((dataset, dataset.removeprefix("ms")))

@@ -127,7 +127,9 @@ class GoalGrids:
 
 
 def _without_runs(lines: Sequence[Line], printed: PrintedTable) -> list[Line]:
-    """Return lines for printed combinations of a grid without a run of ours."""
+    """Return lines for printed combinations of a grid without a run of ours; none where they may not stand beside."""
+    if any(line.apart for line in lines):
+        return []
     first, row = lines[0], lines[0].rows.iloc[0]
     printed_cells = {key: printed.line(row["dataset"], row["method"], key) for key in printed.objectives()}
     keys = {line.key for line in lines}

@@ -14,9 +14,12 @@ from lossscope.errors import NoRows
 from lossscope.spec import Spec
 
 from . import runs
-from ._printed import KEY, Key, PrintedTable, key_of, key_of_row, label_of
+from ._printed import KEY, NO_LOSS, Key, PrintedTable, key_of, key_of_row, label_of
+from ._protocol import choose_protocol, why_apart
 from ._summary import format_value, list_values
 from .cells import DASH
+
+_LISTED = 8  # systems that a footnote names
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Line:
     spec: str  # the objective of the counts, or of the training
     rows: pd.DataFrame  # of our runs
     printed: pd.DataFrame  # of the paper
+    apart: str = ""  # why the printed row may not stand beside
 
     @property
     def block(self) -> tuple[str, ...]:
@@ -107,7 +111,7 @@ def select_rows(
     sets = set(printed.rows["dataset"].dropna())
     selected = rows["dataset"].isna() | rows["dataset"].isin(sets)
     if keys:
-        of_objectives = rows["spec"].map(lambda spec: key_of(spec) in keys)
+        of_objectives = rows.apply(lambda row: key_of(runs.loss_of(row)) in (*keys, NO_LOSS), axis=1)
         selected &= of_objectives | extra(rows) if extra else of_objectives
     if not selected.any():
         objectives = " or ".join(label_of(key) for key in keys) or "any objective"
@@ -116,16 +120,18 @@ def select_rows(
             f"published name; got {list_values(rows['objective_label'])} on {list_values(rows['dataset'])}. Build "
             "another table"
         )
-    return rows[selected]
+    kept: pd.DataFrame = rows[selected]
+    return choose_protocol(kept, printed.rows) if (kept["probe"] == "recall").all() else kept
 
 
 def left_out_note(rows: pd.DataFrame, selected: pd.DataFrame) -> list[str]:
-    """Return a footnote on runs of the same objectives whose data or models do not belong into the table."""
-    others = rows[~rows["run"].isin(selected["run"]) & rows["spec"].isin(selected["spec"])]
-    labels = dict.fromkeys(
-        f"{row['objective_label']} on {row['data']}" for _, row in others.drop_duplicates("run").iterrows()
-    )
-    return [f"Not in this table: {', '.join(labels)}."] if labels else []
+    """Return a footnote on runs whose data, models or objectives do not belong into the table."""
+    others = rows[~rows["run"].isin(selected["run"])]
+    systems = others.drop_duplicates("run")[list(runs.LABELS)].itertuples(index=False)
+    several = rows["encoder"].nunique() > 1
+    labels = list(dict.fromkeys(f"{loss}{f', {model},' * several} on {data}" for data, model, loss in systems))
+    more = [f"{len(labels) - _LISTED} more"] if len(labels) > _LISTED else []
+    return [f"Not in this table: {'; '.join([*labels[:_LISTED], *more])}."] if labels else []
 
 
 def learnt_parameters_note(rows: pd.DataFrame) -> list[str]:
@@ -156,9 +162,11 @@ def _places(values: Iterable[Any]) -> dict[Any, int]:
 
 def _line(part: pd.DataFrame, labels: dict[str, str], printed: PrintedTable) -> Line:
     row = part.iloc[0]
-    key = key_of(str(row["spec"]))
+    key = key_of(runs.loss_of(row))
     settings = {name: value for name, value in labels.items() if name not in runs.LABELS}
     beside = printed.line(row["dataset"], row["method"], key)
     counted = part["objective"].dropna().unique()
-    spec = str(counted[0]) if (part["probe"] != "recall").all() and len(counted) == 1 else str(row["spec"])
-    return Line(labels["data"], labels["encoder"], labels["objective_label"], settings, key, spec, part, beside)
+    spec = str(counted[0]) if (part["probe"] != "recall").all() and len(counted) == 1 else runs.loss_of(row) or ""
+    apart = why_apart(part, beside)
+    beside = beside[:0] if apart else beside
+    return Line(labels["data"], labels["encoder"], labels["objective_label"], settings, key, spec, part, beside, apart)

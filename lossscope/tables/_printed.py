@@ -17,17 +17,20 @@ from .published.base import About
 
 Key = tuple[str | None, str | None, str | None]  # objective, triplet weight, pair weight
 KEY = ("objective", "triplet_weight", "pair_weight")
+NO_LOSS: Key = (None, None, None)  # of a model that was not trained, or whose loss is not stated
 _CELL = ("row_id", "dataset", "objective", "triplet_weight", "direction", "metric")  # identify a printed cell
 _DIRECTIONS = {"v2t": "i2t", "t2v": "t2i"}
 _FIELDS = {"alpha": "margin", "m": "margin"}  # the papers' name of a field -> lossscope's
 
 
-def key_of(spec: str) -> Key:
-    """Return the key of a spec: its name, and for goal both weights; `-` and `_` are equal.
+def key_of(spec: str | None) -> Key:
+    """Return the key of a spec: its name, and for goal both weights; `-` and `_` are equal. None has NO_LOSS.
 
     >>> key_of("goal:triplet=cir,pair=sig-ms,tau=10"), key_of("triplet-sh:margin=0.2")
     (('goal', 'cir', 'sig_ms'), ('triplet_sh', None, None))
     """
+    if spec is None:
+        return NO_LOSS
     parsed = Spec.parse(spec)
     name = parsed.name.replace("-", "_")
     if name != "goal":
@@ -76,7 +79,7 @@ class PrintedTable:
 
     def line(self, dataset: str | None, method: str | None, key: Key) -> pd.DataFrame:
         """Return the printed cells of a data set, model and objective: a row of the table, or nothing."""
-        if None in (dataset, method, key[0]):
+        if dataset is None or method is None:
             return self.rows[:0]
         same = (self.rows["dataset"] == dataset) & (self.rows["method"] == method)
         for part, word in zip(KEY, key, strict=True):

@@ -1,24 +1,28 @@
 """Combine rows of many runs in one table: check that they are comparable, and average over seeds.
 
 Besides the columns of summary rows, a row has run (unique name), data, encoder and objective_label (labels), spec (the
-objective of the training, in full), dataset and method (names of data and encoder in published tables, or None).
+objective of the training, in full, None where no loss is stated), dataset and method (names of data and encoder in
+published tables, or None). Rows of an evaluation file get these columns from their sources (`from_sources`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lossscope.errors import InputError
-from lossscope.io.frames import OPTIONAL, SUMMARY, require_columns
+from lossscope.io.frames import EPOCHS, OPTIONAL, SUMMARY, USED, require_columns
 from lossscope.stats.naming import require_distinct_seeds
 
 from ._footnotes import Footnotes, join_marks
 from ._summary import format_value, name_of, no_rows, whole_splits
-from .cells import Cell
+from .cells import DASH, Cell
 
+APART = "Not beside ours"  # start of a footnote on printed numbers that ours cannot be compared with
 LABELS = ("data", "encoder", "objective_label")
 SETTINGS = ("eps", "batch_size", "sampling")
 COLUMNS = (*(c for c in SUMMARY if c not in OPTIONAL), "run", *LABELS, "spec", "dataset", "method")
@@ -37,15 +41,54 @@ def select_probe(frame: pd.DataFrame, probe: str, table: str) -> pd.DataFrame:
         InputError: columns or labels are missing.
         NoRows: the probe has no rows.
     """
+    frame = from_sources(frame)
     require_columns(frame, COLUMNS, "rows of runs")
-    for column in ("run", *LABELS, "spec"):
+    for column in ("run", *LABELS):
         if frame[column].isna().any():
             raise InputError(f"{column} must have a value in every row of a run; some rows have none. Name every run")
     rows = frame[frame["probe"] == probe]
     rows = whole_splits(rows) if probe == "recall" else _with_own_objective(rows)
     if rows.empty:
         raise no_rows(table, probe, frame, ", counted with the objective of the training")
-    return rows.assign(**{column: rows[column].map(_text_or_none) for column in ("dataset", "method", "convention")})
+    texts = ("dataset", "method", "convention", "spec")
+    return rows.assign(**{column: rows[column].map(_text_or_none) for column in texts})
+
+
+def from_sources(
+    frame: pd.DataFrame, dataset: str | None = None, models: Mapping[str, str] | str | None = None
+) -> pd.DataFrame:
+    """Return rows of an evaluation file with the columns of runs: each source is a run; rows of runs as they are.
+
+    Args:
+        frame: summary rows.
+        dataset: name of the data in published tables.
+        models: name of the model in published tables, of every source or source -> name.
+    """
+    if "run" in frame or not {"source", "objective"} <= set(frame.columns):
+        return frame
+    used = frame[USED] if USED in frame else pd.Series(None, index=frame.index, dtype=object)
+    names = {str(source): models for source in frame["source"].unique()} if isinstance(models, str) else models or {}
+    return frame.rename(columns={"method": "interval_method"}).assign(
+        run=frame["source"],
+        data=dataset or used.fillna("data of the file"),
+        encoder=frame["source"],
+        objective_label=frame["objective"].fillna(DASH),
+        spec=frame["objective"],
+        dataset=dataset,
+        method=[names.get(str(source)) for source in frame["source"]],
+    )
+
+
+def loss_of(row: Mapping[str, Any] | pd.Series[Any]) -> str | None:
+    """Return the objective that a run was trained with; None where none is stated, or the model is as it came."""
+    spec, epochs = row["spec"], row.get(EPOCHS)
+    return None if pd.isna(spec) or epochs == 0 else str(spec)
+
+
+def is_other_data(data: str, dataset: str) -> bool:
+    """Return whether a label names another data set: `Flickr30k, 1K test` is flickr30k, `COCO` is mscoco."""
+    label = re.sub(r"[^a-z0-9 ]", "", data.lower())
+    return not label.startswith((dataset, dataset.removeprefix("ms")))
 
 
 def require_comparable(rows: pd.DataFrame, table: str) -> None:
@@ -65,8 +108,10 @@ def require_comparable(rows: pd.DataFrame, table: str) -> None:
     ):  # fmt: skip
         _require_one_value(rows, by, column, "Give different things different names")
     _require_seeds(rows)
-    for column in SETTINGS:
-        _require_same_values(rows, column)
+    for column in SETTINGS:  # data sets may be ranked in other ways: Flickr30k whole, COCO in folds
+        groups = [part for _, part in rows.groupby("data", sort=False)] if column == "sampling" else [rows]
+        for part in groups:
+            _require_same_values(part, column)
     advice = "Evaluate all runs on the same data, or name the data differently"
     if "data_fingerprint" in rows:
         _require_one_value(rows, ["data"], "data_fingerprint", advice)
@@ -109,7 +154,8 @@ def missing_seeds_mark(rows: pd.DataFrame, expected: Iterable[object], notes: Fo
 
 def _with_own_objective(rows: pd.DataFrame) -> pd.DataFrame:
     """Return counts with the objective of the training: the same spec, else the same name (the scale may be learnt)."""
-    same_name = rows[rows["objective"].map(name_of) == rows["spec"].map(name_of)]
+    trained = rows[rows["spec"].notna()]
+    same_name = trained[trained["objective"].map(name_of) == trained["spec"].map(name_of)]
     exact = same_name["objective"] == same_name["spec"]
     rows = same_name[exact | ~exact.groupby(same_name["run"]).transform("any").astype(bool)]
     _require_one_value(rows, ["run"], "objective", "Count each run with the objective of its training")

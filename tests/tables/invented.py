@@ -18,6 +18,7 @@ SPECS = {
 FROZEN = {"VSE++": "VSE++ (ResNet50, frozen)"}
 SCENES = {"scenes, ambiguity 0.1": "flickr30k"}
 COUNTS = {"triplet": ("C_q", "C_B", "C_0"), "triplet_sh": ("C_q", "C_B", "C_0"), "smoothap": ("C_q", "C_0")}
+IMAGES = {"mscoco": 5000, "flickr30k": 1000, "msrvtt": 2990}  # of the papers' test splits
 NEGATIVES = ("C_neg", "W_neg", "W_pos", "C_0")
 
 
@@ -26,7 +27,8 @@ def rows_of_run(labels: Mapping[str, Any], number: int) -> list[dict[str, Any]]:
     name, seed = str(labels["spec"]).partition(":")[0], labels["seed"] or 0
     recall = {"probe": "recall", "convention": None, "eps": None, "batch_size": None, "sampling": "test split"}
     rows = []
-    for side, queries in (("i2t", 100), ("t2i", 500)):
+    images = IMAGES.get(labels["dataset"], 100)
+    for side, queries in (("i2t", images), ("t2i", 5 * images)):
         common = {**labels, **recall, "direction": side, "std": None, "n": queries, "n_defined": queries, "unit": "%"}
         first = 30.0 + 2 * number + seed
         levels = {"R@1": first, "R@5": first + 20, "R@10": first + 30, "mAP@5": 0.3, "mAP@5_hits": 0.4}
