@@ -91,7 +91,7 @@ def run(
         if warning is not None:
             message(f"Warning: {warning}.")
         for run in work.grid.runs:
-            if (text := warmup_warning(run.recipe)) is not None:
+            if not run.members and (text := warmup_warning(run.recipe)) is not None:
                 message(f"Warning: {run.key}: {text}.")
         prepare(work, target, bar)
         if dry_run:

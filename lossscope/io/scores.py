@@ -9,6 +9,8 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
+from .frames import in_folds
+
 
 @dataclass(frozen=True)
 class Score:
@@ -76,12 +78,13 @@ def require_one_score(columns: Mapping[str, Iterable[str]]) -> None:
 
 
 def score_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the summary rows of the score, one a run: of the first direction, where it is of one direction.
+    """Return the summary rows of the score, one a run: of a whole split, and of the first direction if it has one.
 
     Args:
         rows: summary rows of retrieval, of runs of the same sides.
     """
-    return _of_first_direction(rows[(rows["probe"] == "recall") & _is_score(rows)])
+    scores = rows[(rows["probe"] == "recall") & _is_score(rows)]
+    return _of_first_direction(scores if scores.empty else scores[~in_folds(scores)])
 
 
 def score_comparisons(rows: pd.DataFrame) -> pd.DataFrame:

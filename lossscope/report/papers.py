@@ -11,6 +11,7 @@ import pandas as pd
 
 from lossscope import tables
 from lossscope.errors import NoRows
+from lossscope.tables import runs
 from lossscope.tables.base import Table
 
 COUNTED = ("bleeker2022_2", "bleeker2022_3", "bleeker2022_4")  # tables of counts; all others are of recall
@@ -55,9 +56,8 @@ def is_other_data(rows: pd.DataFrame) -> bool:
         rows: columns data, a label, and dataset, the name of the published data or None.
     """
     pairs = rows[["data", "dataset"]].drop_duplicates().dropna()
-    labels = [re.sub(r"[^a-z0-9 ]", "", str(label).lower()) for label in pairs["data"]]
-    named = zip(labels, map(str, pairs["dataset"]), strict=True)
-    return not all(label.startswith((name, name.removeprefix("ms"))) for label, name in named) or pairs.empty
+    named = zip(map(str, pairs["data"]), map(str, pairs["dataset"]), strict=True)
+    return pairs.empty or any(runs.is_other_data(label, name) for label, name in named)
 
 
 def _names(paper: str) -> list[str]:
@@ -67,6 +67,7 @@ def _names(paper: str) -> list[str]:
 
 
 def _has_published(table: Table) -> bool:
-    """Return whether a table has any published number, or no columns for them."""
+    """Return whether a table has any published number, no columns for them, or says why they may not stand there."""
     columns = [index for index, (_, column) in enumerate(table.columns) if column == "published"]
-    return not columns or any(not row[index].missing for row in table.rows for index in columns)
+    shown = any(not row[index].missing for row in table.rows for index in columns)
+    return not columns or shown or any(note.startswith(runs.APART) for note in table.notes)

@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lossscope.core.sides import IMAGE_TEXT
 from lossscope.errors import InputError
 from lossscope.io.evaluation_folder import examined_recall, frames_of, read_findings, read_frame, unexplained
-from lossscope.io.frames import SIDES, SUMMARY
+from lossscope.io.frames import EPOCHS, MEMBERS, SIDES, SUMMARY
 from lossscope.io.run_folder import Run
 from lossscope.stats.naming import require_distinct_seeds
 from lossscope.visible_text import show_text
@@ -46,6 +47,7 @@ class RunRecord:
     spec: str  # of the objective, in full
     seed: int
     recipe: Mapping[str, Any] = field(default_factory=dict)  # every choice of the training
+    members: str | None = None  # of an ensemble: the encoders whose similarities are averaged
     dataset: str | None = None  # name of the data in published tables
     method: str | None = None  # name of the encoder in published tables
     status: str = "done"  # or failed, running, waiting
@@ -123,7 +125,7 @@ def read_results(records: Sequence[RunRecord], name: str = "", paper: str | None
     rows = [{k: v for k, v in asdict(record).items() if k not in ("path", "recipe")} for record in records]
     return Results(
         **frames,
-        epochs=pd.concat([_epochs(record) for record in done], ignore_index=True),
+        epochs=pd.concat([_epochs(record) for record in done if record.members is None], ignore_index=True),
         runs=pd.DataFrame(rows),
         recipes={record.run: record.recipe for record in records},
         name=name or ("1 run" if len(done) == 1 else f"{len(done)} runs"),
@@ -184,6 +186,8 @@ def _add_labels(frame: pd.DataFrame, record: RunRecord) -> pd.DataFrame:
     """Return the frame with the labels of its run as first columns; `method` is then the system, not the interval's."""
     labels: dict[str, Any] = {name: getattr(record, name) for name in LABELS}
     labelled: pd.DataFrame = frame.rename(columns={"method": INTERVAL_METHOD}).assign(**labels, seed=record.seed)
+    if "probe" in labelled:
+        labelled[MEMBERS], labelled[EPOCHS] = record.members, record.recipe.get("epochs", np.nan)
     if "source" in labelled:
         labelled["source"] = record.run
     return labelled.reindex(columns=[*LABELS, *(column for column in labelled.columns if column not in LABELS)])

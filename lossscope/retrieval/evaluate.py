@@ -17,7 +17,7 @@ from lossscope.core.relations import Relations
 from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.types import Progress, Rows
 from lossscope.errors import InputError
-from lossscope.io.frames import SUMMARY
+from lossscope.io.frames import MEMBERS, SUMMARY
 
 from .folds import require_same_items, retrieve_folds
 from .measures import choose_cutoffs
@@ -66,6 +66,9 @@ def evaluate(
     seed = first.seed if len(embedded) == 1 else None
     number = {label: len(result.ranks) for label, result in zip(sides.labels, results[0], strict=False)}
     number["both"] = number[sides.labels[0]]
+    more = dict(first.further_columns)
+    if len(embedded) > 1:
+        more[MEMBERS] = ", ".join(e.name for e in embedded)
     if len(embedded) == 1 and folds == 1 and (agreement := rank_agreement(first)) is not None:
         statistics[0]["both", "spearman"] = agreement
         number["both"] = len(first.scores)
@@ -79,9 +82,9 @@ def evaluate(
             "std": float(values.std()) if folds > 1 else np.nan, "n": n, "n_defined": n,
             "unit": _unit(statistic), "convention": None, "eps": np.nan,
             "batch_size": np.nan, "sampling": f"{folds} folds" if folds > 1 else split, "seed": seed,
-            **first.further_columns,
+            **more,
         })  # fmt: skip
-    return pd.DataFrame(rows, columns=[*SUMMARY, *first.further_columns])
+    return pd.DataFrame(rows, columns=[*SUMMARY, *more])
 
 
 def metric_values(S: Pair[Tensor], related: Relations | Rows, floor_median: bool = True) -> dict[str, float]:

@@ -42,6 +42,8 @@ def estimate(study: Study, device: str = "cpu", progress: Progress | None = None
     """
     systems: dict[tuple[str, str, str], list[RunStatus]] = {}
     for status in study.statuses():
+        if status.run.members:  # it trains nothing
+            continue
         systems.setdefault(status.run.system, []).append(status)
     timings: dict[object, _Timing] = {}
     start = _start_seconds()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -25,7 +25,14 @@ from lossscope.engine.heaviest_negatives import HeaviestNegatives
 from lossscope.engine.run_probes import in_unit
 from lossscope.engine.similarity_clouds import hardest_negative_counts
 from lossscope.engine.sweep import Sweep
-from lossscope.io.evaluation_folder import SCHEMA, evaluated_checkpoint, evaluation_state, is_done, write_evaluation
+from lossscope.io.evaluation_folder import (
+    SCHEMA,
+    evaluated_checkpoint,
+    evaluation_state,
+    is_done,
+    read_frame,
+    write_evaluation,
+)
 from lossscope.io.files import fingerprint
 from lossscope.io.folder_lock import lock_folder, remove_stale_lock
 from lossscope.io.frames import SUMMARY, Frame, join
@@ -89,6 +96,51 @@ def examine(
     return out
 
 
+def examine_ensemble(
+    run: Run,
+    members: Mapping[Path, str],
+    config: ExamineConfig,
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> Path:
+    """Rank the test split by the mean of runs' similarities, unless that is done; return the folder `evaluation`.
+
+    It writes `rows.parquet` and `retrieval.parquet`; an ensemble has no gradient of its own.
+
+    Args:
+        run: folder of the ensemble.
+        members: trained runs, each with the spec of its data.
+        config: what to compute.
+        device: of the encoders.
+        progress: called with (label, done, of).
+
+    Raises:
+        InputError: a member is not trained, or holds other items.
+    """
+    checkpoints = [fingerprint(Run(member).best) for member in members]
+    wanted = {"schema": SCHEMA, "config": _plain(config), "checkpoint": " ".join(checkpoints)}
+    if is_done(run.path, wanted, {}):
+        return run.path / "evaluation"
+    with lock_folder(run.path / "evaluation"):
+        options: dict[str, Any] = {"split": config.test, "device": device, "progress": progress, "cache": False}
+        loaded = [load(member, data=data, **options) for member, data in members.items()]
+        rows = _retrieval(loaded, config, progress)
+        of_member = read_frame(next(iter(members)), "rows")
+        assert of_member is not None
+        rows = rows.assign(split=config.test, data_fingerprint=of_member["data_fingerprint"].iloc[0])
+        ranks = per_query(loaded[0], progress, others=loaded[1:])
+        write_evaluation(run.path, {"rows": rows, "retrieval": ranks}, {**wanted, "versions": versions()})
+    return run.path / "evaluation"
+
+
+def _retrieval(test: Sequence[SplitEmbeddings], config: ExamineConfig, progress: Progress | None) -> pd.DataFrame:
+    """Return the summary rows of retrieval: of the whole split and, if wanted, of folds."""
+    whole = evaluate(test, progress=progress)
+    if config.folds == 1:
+        return whole
+    return join([whole, evaluate(test, config.folds, progress)])
+
+
 def _evaluate(
     run: Run,
     config: ExamineConfig,
@@ -133,7 +185,7 @@ def _evaluate(
         test = load(run.path, split=config.test, **options)
         content: Split = build("datasets", pictures or options.get("data") or recipe.data).split(config.split)
         truth = _truth(content if pictures else None, train.name)
-        rows = join([evaluate([test], progress=progress), result.summary, truth])
+        rows = join([_retrieval([test], config, progress), result.summary, truth])
         rows = rows.assign(split=_splits(rows, config), data_fingerprint=_fingerprint(pictures, run))
         frames = {"rows": rows, "retrieval": per_query(test, progress), "what_if": what_if, "per_query": singles}
         if "curve" in result.batches and result.batches["curve"].notna().any():
@@ -268,4 +320,6 @@ def _splits(rows: pd.DataFrame, config: ExamineConfig) -> list[str]:
 
 def _plain(config: ExamineConfig) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(json.dumps(asdict(config)))
+    if config.folds == 1:  # evaluations of before have none, and are the same
+        del plain["folds"]
     return plain

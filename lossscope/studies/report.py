@@ -143,6 +143,7 @@ def _records_of(study: Study) -> list[RunRecord]:
             recipe=asdict(status.run.recipe),
             dataset=status.run.dataset,
             method=status.run.method,
+            members=", ".join(study.grid.run(key).encoder for key in status.run.members) or None,
             status=status.status,
             reason=status.reason,
             seconds=status.seconds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -81,7 +81,7 @@ class Study:
                 )
         write_text(path / "study.json", _text({"schema": SCHEMA, **_plain(grid)}))
         for run in grid.runs:
-            document = {"run": _plain(run), "examine": _plain(grid.examine)}
+            document = {"run": _plain(run), "examine": _plain(run.examined(grid.examine))}
             write_text(study.folder(run) / "run.json", _text(document))
 
     @classmethod
@@ -108,7 +108,7 @@ class Study:
         """Return the status of a run: done or failed as its worker wrote; running while a worker holds its lock."""
         file = self.folder(run) / "status.json"
         stored = decode(_StatusFile, read_json(file), str(file)) if file.is_file() else _StatusFile("waiting")
-        if stored.status == "done" and stored.examine != self.grid.examine:
+        if stored.status == "done" and stored.examine != run.examined(self.grid.examine):
             stored = _StatusFile("waiting", reason="trained, but not evaluated as the study's [examine] now says")
         if stored.status == "done" and (missing := evaluation_state(self.folder(run) / "run")) is not None:
             stored = _StatusFile("waiting", reason=missing)
@@ -166,13 +166,14 @@ class Study:
         for status in statuses:
             if status.status in over:  # no worker will lock its folder again
                 remove_stale_lock(self.folder(status.run))
+        done = {status.run.key for status in statuses if status.status == "done"}
         waiting = sorted(todo, key=lambda run: run.seed)
         jobs: dict[str, tuple[StudyRun, Job]] = {}
         total, finished = len(self.grid.runs), len(self.grid.runs) - len(todo)
         with stop_on_signals() as stop:
             while (waiting or jobs) and not stop:
-                while waiting and len(jobs) < launcher.at_once:
-                    run = waiting.pop(0)
+                while len(jobs) < launcher.at_once and (run := _next(waiting, done)) is not None:
+                    waiting.remove(run)
                     (self.folder(run) / "status.json").unlink(missing_ok=True)
                     arguments = ["study", "worker", str(self.path.resolve()), run.key, "--device", device]
                     arguments += self._trusted_files(run)
@@ -180,7 +181,12 @@ class Study:
                 for run, job, code in list(_finished_jobs(jobs)):
                     del jobs[run.key]
                     finished += 1
-                    on_line(f"{finished}/{total} {_line(self._final_status(run, code, job.last()))}")
+                    final = self._final_status(run, code, job.last())
+                    done |= {run.key} if final.status == "done" else set()
+                    on_line(f"{finished}/{total} {_line(final)}")
+                if not jobs and _next(waiting, done) is None:
+                    self._say_unmet(waiting, done)
+                    break
                 if progress:
                     progress("runs", finished, total)
                 time.sleep(_PAUSE if jobs else 0)
@@ -188,6 +194,12 @@ class Study:
                 _stop([job for _, job in jobs.values()])
                 raise Interrupted(f"stopped with {finished} of {total} runs over; the same command resumes")
         return self.statuses()
+
+    def _say_unmet(self, waiting: Sequence[StudyRun], done: Set[str]) -> None:
+        """Write why runs still wait: others that they need have failed or stopped."""
+        for run in waiting:
+            unmet = ", ".join(key for key in run.needs if key not in done)
+            write_status(self.folder(run), "waiting", reason=f"it needs {unmet}, which is not done")
 
     def _trusted_files(self, run: StudyRun) -> list[str]:
         """Return the options that name the Python files trusted here, which a worker may import."""
@@ -267,6 +279,11 @@ def _finished_jobs(jobs: dict[str, tuple[StudyRun, Job]]) -> Iterator[tuple[Stud
         code = job.poll()
         if code is not None:
             yield run, job, code
+
+
+def _next(waiting: Sequence[StudyRun], done: Set[str]) -> StudyRun | None:
+    """Return the first run that need not wait for others; None where there is none."""
+    return next((run for run in waiting if set(run.needs) <= done), None)
 
 
 def _stop(jobs: list[Job]) -> None:

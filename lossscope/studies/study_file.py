@@ -36,6 +36,7 @@ class ExamineConfig:
 
     split: str = "train"  # of the probes
     test: str = "test"  # split of retrieval
+    folds: int = 1  # equal runs of its images, ranked apart and averaged beside the whole split; COCO 1K: 5
     probes: tuple[str, ...] = PROBES  # specs
     conventions: tuple[Convention, ...] = ("released", "text")  # further conventions, for objectives that know them
     batch_size: int | None = None  # of the probes; None: that of the training
@@ -45,6 +46,8 @@ class ExamineConfig:
     def __post_init__(self) -> None:
         if self.batch_size is not None and self.batch_size < 2:
             raise InputError(f"batch_size of [examine] must be a number of at least 2; got {self.batch_size}")
+        if self.folds < 1:
+            raise InputError(f"folds must be a number of at least 1; got {self.folds}")
 
     @property
     def specs(self) -> tuple[str, ...]:
@@ -73,6 +76,8 @@ class StudyRun:
     features: str | None = None  # backbone that first makes regions of the data's pictures
     dataset: str | None = None  # name of the data in the published tables
     method: str | None = None  # name of the encoder in the published tables
+    folds: int | None = None  # of the retrieval, in place of that of [examine]
+    members: tuple[str, ...] = ()  # keys of the runs whose similarities an ensemble averages; it trains nothing
 
     def __post_init__(self) -> None:
         if not is_folder_name(self.key):
@@ -83,6 +88,15 @@ class StudyRun:
     def specs(self) -> tuple[str, ...]:
         """The specs that its training builds."""
         return (*self.recipe.specs, *([self.features] if self.features is not None else []))
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The keys of the runs that must be done before."""
+        return self.members
+
+    def examined(self, config: ExamineConfig) -> ExamineConfig:
+        """Return the config of its evaluation."""
+        return config if self.folds is None else replace(config, folds=self.folds)
 
     @property
     def seed(self) -> int:
@@ -163,6 +177,7 @@ def _grid_of(file: _StudyFile, path: Path | str, data: Mapping[str, str], seeds:
     if not wanted or not combinations:
         raise InputError(f"{where} must have at least one seed and one combination of entries; it has none")
     runs = tuple(_run(combination, seed, common, where) for combination in combinations for seed in wanted)
+    runs += tuple(run for entry in file.ensembles for run in _ensemble(entry, axes["encoders"], runs, where))
     _require_distinct([run.key for run in runs], where)
     name = _name(file, path)
     if file.paper is not None and file.paper not in papers_with_tables():
@@ -198,6 +213,22 @@ class _Entry:
 
 
 @dataclass(frozen=True)
+class _DataEntry(_Entry):
+    """A [[data]] table."""
+
+    folds: int | None = None
+
+
+@dataclass(frozen=True)
+class _EnsembleEntry:
+    """An [[ensembles]] table: encoders whose similarities are averaged."""
+
+    name: str
+    of: tuple[str, ...]  # names of encoders
+    published: str | None = None
+
+
+@dataclass(frozen=True)
 class _EncoderEntry(_Entry):
     """An [[encoders]] table."""
 
@@ -208,9 +239,10 @@ class _EncoderEntry(_Entry):
 class _StudyFile:
     """The tables of a study's TOML file."""
 
-    data: tuple[_Entry, ...]
+    data: tuple[_DataEntry, ...]
     encoders: tuple[_EncoderEntry, ...]
     objectives: tuple[_Entry, ...]
+    ensembles: tuple[_EnsembleEntry, ...] = ()
     name: str = ""
     about: str = ""
     paper: str | None = None
@@ -227,13 +259,8 @@ def _run(entries: Sequence[_Entry], seed: int, common: Mapping[str, Any], where:
         choices |= check_choices(entry.recipe, f"recipe of {entry.name!r} in {where}")
     specs = {"data": data.spec, "encoder": encoder.spec, "objective": objective.spec}
     features = getattr(encoder, "features", None)
-    key = "--".join([*(_folder_name(entry.name) for entry in entries), f"seed{seed}"])
-    if len(key) > LONGEST_NAME:
-        raise InputError(
-            f"names of {where} must make folders of at most {LONGEST_NAME} letters; got {key!r}. Shorten them"
-        )
     return StudyRun(
-        key=key,
+        key=_key([entry.name for entry in entries], seed, where),
         data=data.name,
         encoder=encoder.name,
         objective_label=objective.name,
@@ -241,7 +268,54 @@ def _run(entries: Sequence[_Entry], seed: int, common: Mapping[str, Any], where:
         features=None if features is None else spec_of(build("features", features)),
         dataset=data.published,
         method=encoder.published,
+        folds=getattr(data, "folds", None),
     )
+
+
+def _key(names: Sequence[str], seed: int, where: str) -> str:
+    key = "--".join([*map(_folder_name, names), f"seed{seed}"])
+    if len(key) > LONGEST_NAME:
+        raise InputError(
+            f"names of {where} must make folders of at most {LONGEST_NAME} letters; got {key!r}. Shorten them"
+        )
+    return key
+
+
+def _ensemble(
+    entry: _EnsembleEntry, encoders: Sequence[_Entry], runs: Sequence[StudyRun], where: str
+) -> Iterator[StudyRun]:
+    """Yield an ensemble for all data, objectives and seeds that every member has.
+
+    Raises InputError for members that are no encoders, fewer than two of them, or nothing that they share.
+    """
+    names = [encoder.name for encoder in encoders]
+    unknown = [name for name in entry.of if name not in names]
+    if unknown or len(set(entry.of)) < 2:
+        raise InputError(
+            f"of of the ensemble {entry.name!r} in {where} must name two or more encoders ({', '.join(names)}); got "
+            f"{', '.join(entry.of) or 'none'}"
+        )
+    if entry.name in names:
+        raise InputError(f"names of ensembles in {where} must differ from those of encoders; got {entry.name!r}")
+    groups: dict[tuple[str, str, int], dict[str, StudyRun]] = {}
+    for run in runs:
+        groups.setdefault((run.data, run.objective_label, run.seed), {})[run.encoder] = run
+    shared = [group for group in groups.values() if all(name in group for name in entry.of)]
+    if not shared:
+        raise InputError(
+            f"members of the ensemble {entry.name!r} in {where} must be trained on the same data with the same "
+            f"objective; {' and '.join(entry.of)} are not"
+        )
+    for group in shared:
+        first = group[entry.of[0]]
+        yield replace(
+            first,
+            key=_key([first.data, entry.name, first.objective_label], first.seed, where),
+            encoder=entry.name,
+            method=entry.published,
+            features=None,
+            members=tuple(group[name].key for name in entry.of),
+        )
 
 
 def _written_out(entries: Sequence[_Entry], axis: str, where: str) -> list[_Entry]:
@@ -310,7 +384,7 @@ def _require_distinct(names: Sequence[str], where: str) -> None:
 
 
 def _folder_name(name: str) -> str:
-    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.") or "x"
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower().replace("*", " star")).strip("-.") or "x"
 
 
 def demo_file(quick: bool = False, data: str = "scenes") -> Path:

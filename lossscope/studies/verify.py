@@ -57,7 +57,9 @@ def _verify_study(path: Path, trust_code: bool) -> Iterator[tuple[Path, Facts]]:
     done = sum(status.status == "done" for status in statuses)
     yield path, {"kind": "study", "runs": f"{len(statuses)}, {done} of them done"}
     for status in statuses:
-        if (study.folder(status.run) / "run").is_dir():
+        if status.run.members:
+            yield from _verify_evaluation(study.folder(status.run) / "run")
+        elif (study.folder(status.run) / "run").is_dir():
             yield from _verify_run(study.folder(status.run) / "run", trust_code)
 
 
@@ -78,6 +80,11 @@ def _verify_run(path: Path, trust_code: bool) -> Iterator[tuple[Path, Facts]]:
                 "rows": f"{(curves['split'] == 'train').sum()} steps, {len(run.epochs())} epochs",
             },
         )
+    yield from _verify_evaluation(path)
+
+
+def _verify_evaluation(path: Path) -> Iterator[tuple[Path, Facts]]:
+    """Verify the frames of a run's evaluation, if there is any."""
     if os.path.lexists(path / "evaluation" / "manifest.json"):
         frames = {name: read_frame(path, name) for name in frames_of(path)}
         rows = ", ".join(f"{name} {len(frame)}" for name, frame in frames.items() if frame is not None)

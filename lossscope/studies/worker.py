@@ -26,7 +26,7 @@ from lossscope.training.loop import resume, train
 from lossscope.training.observers import Observers
 from lossscope.training.recipe import Recipe
 
-from .examine import examine
+from .examine import examine, examine_ensemble
 from .study import Study, read_run, write_status
 from .study_file import StudyRun
 
@@ -53,9 +53,14 @@ def work(study: Path, key: str, device: str = "cpu", progress: Progress | None =
         processes.barrier()  # wait until the first process has the lock, and files of an earlier worker are complete
         begun, before = time.monotonic(), _seconds_of_epochs(Run(folder / "run"))
         try:
-            recipe = replace(study_run.recipe, data=data_of(study_run, study))
-            run = _trained_run(recipe, folder / "run", device, progress)
-            examine(run, config, device, progress, pictures=study_run.recipe.data, data=recipe.data)
+            run = Run(folder / "run", writes=processes.main)
+            if study_run.members:
+                if processes.main:
+                    examine_ensemble(run, _members(study_run, study), config, device, progress)
+            else:
+                recipe = replace(study_run.recipe, data=data_of(study_run, study))
+                run = _trained_run(recipe, folder / "run", device, progress)
+                examine(run, config, device, progress, pictures=study_run.recipe.data, data=recipe.data)
         except (Interrupted, KeyboardInterrupt):
             raise
         except Exception as error:
@@ -85,6 +90,12 @@ def data_of(run: StudyRun, study: Path) -> str:
     if run.features is None:
         return run.recipe.data
     return f'precomp:root="{_features_folder(study, run.recipe.data, run.features).resolve()}"'
+
+
+def _members(run: StudyRun, study: Path) -> dict[Path, str]:
+    """Return the run folders of an ensemble's members, each with the spec of its data."""
+    folders = (study / "runs" / key for key in run.members)
+    return {folder / "run": data_of(read_run(folder)[0], study) for folder in folders}
 
 
 def _trained_run(recipe: Recipe, folder: Path, device: str, progress: Progress | None) -> Run:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lossscope.errors import NoRows
+from lossscope.io.frames import MEMBERS, in_folds
 from lossscope.spec import Spec
 
 from . import runs
@@ -40,6 +41,11 @@ class Line:
     def block(self) -> tuple[str, ...]:
         """Data, encoder and settings: lines of the same block are compared."""
         return self.data, self.encoder, *self.settings.values()
+
+    @cached_property
+    def of_folds(self) -> bool:
+        """Whether its numbers are means over folds of a split."""
+        return bool(in_folds(self.rows).any())
 
     @cached_property
     def runs(self) -> list[str]:
@@ -82,10 +88,17 @@ def build_lines(rows: pd.DataFrame, printed: PrintedTable, frame: pd.DataFrame) 
     keys = [*runs.LABELS, *varying]
     parts = rows.groupby(keys, sort=False, observed=True, dropna=False)
     lines = [_line(part, dict(zip(keys, map(format_value, key), strict=True)), printed) for key, part in parts]
+    sets = _places(frame["data"].map(format_value))
     blocks = _places(zip(frame["data"].map(format_value), frame["encoder"].map(format_value), strict=True))
     order, labels = _places(printed.objectives()), _places(frame["objective_label"].map(format_value))
     return sorted(
-        lines, key=lambda line: (blocks[line.block[:2]], order.get(line.key, len(order)), labels[line.objective_label])
+        lines,
+        key=lambda line: (
+            sets[line.data],
+            blocks[line.block[:2]],
+            order.get(line.key, len(order)),
+            labels[line.objective_label],
+        ),
     )
 
 
@@ -111,7 +124,8 @@ def select_rows(
     sets = set(printed.rows["dataset"].dropna())
     selected = rows["dataset"].isna() | rows["dataset"].isin(sets)
     if keys:
-        of_objectives = rows.apply(lambda row: key_of(runs.loss_of(row)) in (*keys, NO_LOSS), axis=1)
+        wanted = [key_of(runs.loss_of(row)) in (*keys, NO_LOSS) for row in rows.to_dict("records")]
+        of_objectives = pd.Series(wanted, index=rows.index, dtype=bool)
         selected &= of_objectives | extra(rows) if extra else of_objectives
     if not selected.any():
         objectives = " or ".join(label_of(key) for key in keys) or "any objective"
@@ -132,6 +146,13 @@ def left_out_note(rows: pd.DataFrame, selected: pd.DataFrame) -> list[str]:
     labels = list(dict.fromkeys(f"{loss}{f', {model},' * several} on {data}" for data, model, loss in systems))
     more = [f"{len(labels) - _LISTED} more"] if len(labels) > _LISTED else []
     return [f"Not in this table: {'; '.join([*labels[:_LISTED], *more])}."] if labels else []
+
+
+def members_note(lines: Sequence[Line]) -> list[str]:
+    """Return a footnote on ensembles: which models they average."""
+    pairs = [(line.encoder, line.rows[MEMBERS].iloc[0]) for line in lines if MEMBERS in line.rows and len(line.rows)]
+    named = dict.fromkeys((encoder, members) for encoder, members in pairs if not pd.isna(members))
+    return [f"{encoder} ranks by the mean of the similarities of {members}." for encoder, members in named]
 
 
 def learnt_parameters_note(rows: pd.DataFrame) -> list[str]:

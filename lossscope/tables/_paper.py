@@ -12,12 +12,21 @@ from lossscope.core.types import CONVENTIONS
 from . import _captions, _contest, runs
 from ._contest import Contest
 from ._footnotes import Footnotes, join_marks
-from ._lines import Line, build_lines, learnt_parameters_note, left_out_note, printed_lines, select_rows
+from ._lines import (
+    Line,
+    build_lines,
+    learnt_parameters_note,
+    left_out_note,
+    members_note,
+    printed_lines,
+    select_rows,
+)
 from ._printed import PrintedTable
 from ._settings import undefined_note
 from .base import Table
 from .cells import Better, Cell
 
+_UNTESTED = "Means over folds are not tested: the tests are of whole splits."
 DASH_NOTE = "–: not printed, or not measured."
 
 
@@ -130,7 +139,9 @@ class _Part:
         self._mark_best(lines, body, [*(None for _ in headings), *columns], letters)
         headers = (*headings, *(column.header for column in columns))
         published = _captions.published_notes(lines, self.printed)
-        footnotes = (*letters.texts(), *same_note, *notes, *published, *dash_note(body))
+        untested = [_UNTESTED] if self.tests is not None and any(line.of_folds for line in lines) else []
+        notes = (*same_note, *notes, *members_note(lines), *untested)
+        footnotes = (*letters.texts(), *notes, *published, *dash_note(body))
         name = self.paper.name + self.suffix
         return Table(name, self._caption(lines, rows), headers, tuple(map(tuple, body)), footnotes)
 
@@ -163,7 +174,8 @@ class _Part:
                 measure = column.measure
                 contest = Contest(block[0], block[1], measure.statistic, measure.direction, measure.better)
                 labels = [lines[k].objective_label for k in of_block]
-                marked = contest.mark([body[k][index] for k in of_block], labels, self.tests, letters)
+                tests = None if any(lines[k].of_folds for k in of_block) else self.tests
+                marked = contest.mark([body[k][index] for k in of_block], labels, tests, letters)
                 for k, marked_cell in zip(of_block, marked, strict=True):
                     body[k][index] = marked_cell
 

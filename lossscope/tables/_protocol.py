@@ -13,9 +13,13 @@ from .runs import APART, is_other_data
 # split as the papers name it -> images or videos that a query is ranked among, and folds that are averaged
 _PRINTED = {"1K test": (1000, 1), "5K test": (5000, 1), "5-fold 1K": (1000, 5), "1k-A": (1000, 1), "full": (2990, 1)}
 
+_RANKED = "ranked"
+
 
 def choose_protocol(rows: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of recall that were measured as the table prints its numbers: whole splits, or means over folds.
+
+    A further column has the number of images that were ranked at a time, where it is known.
 
     Of data that was measured in the other way alone, and of data without a published name, all rows stay.
 
@@ -25,6 +29,7 @@ def choose_protocol(rows: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
     """
     kept = pd.Series(True, index=rows.index)
     folds = in_folds(rows)
+    rows = rows.assign(**{_RANKED: _ranked(rows, folds)})
     for (_, dataset), part in rows.groupby(["data", "dataset"], sort=False, dropna=False):
         splits = printed.loc[printed["dataset"] == dataset, "split"]
         wanted = folds[part.index] if len(splits) and splits.map(_folds_of).gt(1).all() else ~folds[part.index]
@@ -72,10 +77,18 @@ def _why_other_ranking(printed: pd.Series[Any], rows: pd.DataFrame) -> str:
         return ""
     if folds != ours:
         return f"the paper's numbers are means over {folds} folds, ours over {ours}"
-    queries = rows.loc[rows["direction"] == "i2t", "n"].dropna()
-    if folds == 1 and images and len(queries) and (queries != images).any():
-        return f"the paper ranks {images:,} images or videos, ours {queries.max():,.0f}"
+    ranked = rows[_RANKED].dropna()
+    if images and len(ranked) and (ranked != images).any():
+        what = "videos" if printed["dataset"] == "msrvtt" else "images"
+        return f"the paper ranks {images:,} {what}{' of a fold' * (folds > 1)}, ours {ranked.max():,.0f}"
     return ""
+
+
+def _ranked(rows: pd.DataFrame, folds: pd.Series[bool]) -> pd.Series[float]:
+    """Return the number of images that were ranked at a time; of a fold it follows from the whole split, if known."""
+    first = rows[rows["direction"].isin(("i2t", "both"))]
+    whole = first[~folds[first.index]].groupby("run")["n"].max()
+    return rows["run"].map(whole) / rows["sampling"].map(_folds_of)
 
 
 def _is_recall(rows: pd.DataFrame) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lossscope.errors import NoRows
-from lossscope.io.frames import OPTIONAL, SUMMARY, require_columns
+from lossscope.io.frames import OPTIONAL, SUMMARY, in_folds, require_columns
 
 from .base import Table
 from .cells import DASH, Better, Cell, mark_best
@@ -182,6 +182,7 @@ def build_table(
     first = [[Cell(text=row.key[key]) for key in keys] for row in rows]
     body = [labels + [line[index] for index in filled] for labels, line in zip(first, cells, strict=True)]
     blocks = [tuple(row.key.get(key) for key in ("data", "encoder")) for row in rows]  # what may be compared
+    blocks = [(*block, bool(in_folds(row.rows).any())) for block, row in zip(blocks, rows, strict=True)]
     better: list[Better] = [None] * len(keys)
     better += [columns[index].better for index in filled]
     names = {**SETTING_NAMES, "objective": "counted with" if "objective_label" in keys else "objective"}

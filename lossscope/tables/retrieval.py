@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
+from lossscope.io.frames import in_folds
+
 from . import _settings, _summary
 from ._summary import Column
 from .base import Table
@@ -59,7 +61,7 @@ def build(frame: pd.DataFrame, by: Sequence[str] = ("source", "objective")) -> T
     notes += [_MEASURES] if any("MAP@R" in statistics for statistics in names.values()) else []
     notes += [_RUNS] if any("MAP" in statistics for statistics in names.values()) else []
     where = "Retrieval: " if len(labels) == 1 else "Retrieval in both directions: "
-    caption = where + _settings.settings(rows, "queries", by)
+    caption = where + _settings.settings(rows, "folds" if in_folds(rows).any() else "queries", by)
     return _summary.build_table("retrieval", caption, _summary.group_rows(rows, by), columns, notes)
 
 

@@ -106,7 +106,7 @@ def test_runs_that_cannot_be_averaged_are_refused(column: str, value: object, me
 def test_recall_of_other_queries_is_refused() -> None:
     frame = study(NTXENT)
     frame.loc[frame["run"] == RUN, "n"] = 50
-    with pytest.raises(InputError, match=r"number of queries of .*, i2t, test split must be one; got 100 .*; 50"):
+    with pytest.raises(InputError, match=r"number of queries of .*, i2t, test split must be one; got 1000 .*; 50"):
         bleeker2022_1.build(frame)
 
 
