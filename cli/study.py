@@ -204,6 +204,9 @@ def _print_ill(alarms: Mapping[str, list[str] | None], recalls: Sequence[float |
 def table(
     file: StudyFile,
     out: Out = None,
+    literature: Annotated[
+        bool, Choice(None, "Also show the rows that the paper prints and no run measures.", flags="--literature")
+    ] = False,
     format: Format = "table",
 ) -> None:
     """Print the study's tables: those of its paper, the published values beside ours, or retrieval.
@@ -213,11 +216,15 @@ def table(
     `lossscope study table studies/bleeker2022-small.toml`
 
     `lossscope study table runs/bleeker2022-small --format latex`
+
+    `lossscope study table studies/bleeker2022-small.toml --literature`
     """
+    from dataclasses import replace
+
     from lossscope.report.build import paper_tables
     from lossscope.studies.report import read_runs
 
-    results = read_runs([open_study(file, out).path])
+    results = replace(read_runs([open_study(file, out).path]), all_printed=literature)
     print_results(results.rows, lambda: paper_tables(results), {"name": "study table"}, format)
 
 

@@ -300,8 +300,8 @@ def plain_rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def further_columns(*rows: Container[str]) -> list[str]:
-    """Return the columns beside those of all summary rows that any of some rows or frames have: SIDES, USED."""
-    return [name for name in (SIDES, USED) if any(name in part for part in rows)]
+    """Return SIDES, USED and MEMBERS as far as any of some rows or frames have them beside SUMMARY."""
+    return [name for name in (SIDES, USED, MEMBERS) if any(name in part for part in rows)]
 
 
 def join(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:

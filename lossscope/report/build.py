@@ -88,7 +88,11 @@ def paper_tables(results: Results, resamples: int = 9999) -> list[Table]:
     """Return the tables of the study's paper, published values beside; without a paper retrieval."""
     data = gather(results, resamples=resamples)
     paper, rows = results.paper, results.rows
-    tables = [table for counts in (False, True) for table in build_paper_tables(paper, rows, data.tests, counts)]
+    tables = [
+        table
+        for counts in (False, True)
+        for table in build_paper_tables(paper, rows, data.tests, counts, results.all_printed)
+    ]
     return tables or [retrieval.plain(rows)]
 
 

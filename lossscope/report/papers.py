@@ -23,7 +23,7 @@ def papers_with_tables() -> list[str]:
 
 
 def build_paper_tables(
-    paper: str | None, rows: pd.DataFrame, tests: pd.DataFrame | None, counts: bool
+    paper: str | None, rows: pd.DataFrame, tests: pd.DataFrame | None, counts: bool, all_printed: bool = False
 ) -> Iterator[Table]:
     """Yield the tables of a study's paper for which it has rows.
 
@@ -32,6 +32,7 @@ def build_paper_tables(
         rows: summary rows of all runs.
         tests: which differences are significant, or None.
         counts: tables of counts, or of recall.
+        all_printed: also show printed rows without a run of ours.
 
     Raises:
         InputError: rows that cannot stand in one table.
@@ -40,8 +41,11 @@ def build_paper_tables(
         return
     for name in _names(paper):
         if (name in COUNTED) == counts:
+            module = importlib.import_module(f"{tables.__name__}.{name}")
+            if hasattr(module, "MADE_BY"):  # of no run
+                continue
             try:
-                built = importlib.import_module(f"{tables.__name__}.{name}").build(rows, tests)
+                built = module.build(rows, tests, all_printed)
                 yield from (table for table in built if _has_published(table))
             except NoRows:
                 continue

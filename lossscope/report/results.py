@@ -70,6 +70,7 @@ class Results:
     recipes: Mapping[str, Mapping[str, Any]]  # run -> every choice of its training
     name: str  # of the study, or the number of runs
     paper: str | None = None  # whose tables are wanted
+    all_printed: bool = False  # whether they also have printed rows without a run of ours
     findings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(FINDINGS)))  # of the doctor
     # runs that the doctor has examined -> the lower recall@1 of both directions; None where it is not known
     examined: Mapping[str, float | None] = field(default_factory=dict)

@@ -72,12 +72,13 @@ def evaluate(
     if len(embedded) == 1 and folds == 1 and (agreement := rank_agreement(first)) is not None:
         statistics[0]["both", "spearman"] = agreement
         number["both"] = len(first.scores)
+    objective = first.objective if len({e.objective for e in embedded}) == 1 else None
     rows = []
     for direction, statistic in statistics[0]:
         values = np.array([of_fold[direction, statistic] for of_fold in statistics])
         n = folds if folds > 1 else number[direction]
         rows.append({
-            "source": name, "objective": first.objective if len(embedded) == 1 else None, "direction": direction,
+            "source": name, "objective": objective, "direction": direction,
             "probe": "recall", "statistic": statistic, "mean": float(values.mean()),
             "std": float(values.std()) if folds > 1 else np.nan, "n": n, "n_defined": n,
             "unit": _unit(statistic), "convention": None, "eps": np.nan,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from lossscope.core.types import Progress
+from lossscope.engine.goal_losses import goal_losses
 from lossscope.engine.weight_fields import PAIRS, TRIPLETS, fields, goal_specs, pair_curves, weight_field
 from lossscope.errors import InputError
 from lossscope.io.decode import read_toml
@@ -71,7 +72,8 @@ def report(
         for row in results.runs.to_dict("records"):  # the report builds objectives to draw them, not data and models
             require_trusted([row["spec"]], f"run {row['run']}")
         command = "lossscope report " + " ".join(path.name for path in paths)
-        results = replace(results, planted=tuple(name for config in configs.values() for name in config.planted))
+        planted = tuple(name for config in configs.values() for name in config.planted)
+        results = replace(results, planted=planted, all_printed=options.literature)
         drawn = diagrams(results, list(configs.values()))
         choice = Choice(options.columns, options.published)
         return write_report(results, drawn, out, options.title, command, options.resamples, choice)
@@ -118,7 +120,7 @@ def diagrams(results: Results, reports: Sequence[ReportConfig] = ()) -> Diagrams
     fields_of_objectives = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     if not any("goal" in config.figures for config in reports):
         return Diagrams(fields_of_objectives)
-    return Diagrams(fields_of_objectives, fields(goal_specs(TRIPLETS)), pair_curves(PAIRS))
+    return Diagrams(fields_of_objectives, fields(goal_specs(TRIPLETS)), pair_curves(PAIRS), goal_losses())
 
 
 def is_study_or_run(path: Path) -> bool:

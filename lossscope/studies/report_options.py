@@ -40,3 +40,6 @@ class ReportOptions:
     published: Annotated[
         bool, Choice(None, "Show published numbers beside ours.", flags="--published/--no-published")
     ] = True
+    literature: Annotated[
+        bool, Choice(None, "Also show the rows that the paper prints and no run measures.", flags="--literature")
+    ] = False

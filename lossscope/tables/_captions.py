@@ -39,7 +39,7 @@ def parameters(lines: Sequence[Line]) -> str:
     parts = []
     for (name, values), same in labels.items():
         label = str(name) if len(set(same)) > 1 else same[0]
-        parts.append(f"{label} ({values})" if values else label)
+        parts.append(f"{label} ({values})" if values and ":" not in label else label)
     return f"Objectives: {', '.join(parts)}." if parts else ""
 
 

@@ -48,6 +48,7 @@ class GoalGrids:
             InputError: rows are missing, or do not fit into one table.
         """
         printed, tests = PrintedTable.read("xuan2023_goal", self.number), _contest.with_signs(tests)
+        frame = runs.from_sources(frame)
         of_probe = runs.select_probe(frame, "recall", self.name)
         rows = select_rows(of_probe, printed, self.name, printed.objectives())
         rows = self._select_models(rows, printed)

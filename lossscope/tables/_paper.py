@@ -93,7 +93,7 @@ class Paper:
         """Return the tables of rows of runs.
 
         Args:
-            frame: rows of runs, with runs.COLUMNS.
+            frame: rows of runs, with runs.COLUMNS, or of an evaluation file.
             tests: tests against the best of each block, or None.
             all_printed: also show printed rows without a run of ours.
             extra: selects further rows of other objectives.
@@ -102,6 +102,7 @@ class Paper:
             InputError: rows are missing, or do not fit into one table.
         """
         printed, tests = PrintedTable.read(self.paper, self.number), _contest.with_signs(tests)
+        frame = runs.from_sources(frame)
         of_probe = runs.select_probe(frame, self.probe, self.name)
         keys = [] if self.any_objective else printed.objectives()
         rows = select_rows(of_probe, printed, self.name, keys, extra)

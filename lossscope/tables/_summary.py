@@ -181,8 +181,8 @@ def build_table(
     filled = [index for index in range(len(columns)) if any(not line[index].missing for line in cells)]
     first = [[Cell(text=row.key[key]) for key in keys] for row in rows]
     body = [labels + [line[index] for index in filled] for labels, line in zip(first, cells, strict=True)]
-    blocks = [tuple(row.key.get(key) for key in ("data", "encoder")) for row in rows]  # what may be compared
-    blocks = [(*block, bool(in_folds(row.rows).any())) for block, row in zip(blocks, rows, strict=True)]
+    of_folds = (bool(in_folds(row.rows).any()) for row in rows)
+    blocks = [(row.key.get("data"), row.key.get("encoder"), apart) for row, apart in zip(rows, of_folds, strict=True)]
     better: list[Better] = [None] * len(keys)
     better += [columns[index].better for index in filled]
     names = {**SETTING_NAMES, "objective": "counted with" if "objective_label" in keys else "objective"}

@@ -41,7 +41,6 @@ def select_probe(frame: pd.DataFrame, probe: str, table: str) -> pd.DataFrame:
         InputError: columns or labels are missing.
         NoRows: the probe has no rows.
     """
-    frame = from_sources(frame)
     require_columns(frame, COLUMNS, "rows of runs")
     for column in ("run", *LABELS):
         if frame[column].isna().any():
@@ -67,19 +66,20 @@ def from_sources(
     if "run" in frame or not {"source", "objective"} <= set(frame.columns):
         return frame
     used = frame[USED] if USED in frame else pd.Series(None, index=frame.index, dtype=object)
-    names = {str(source): models for source in frame["source"].unique()} if isinstance(models, str) else models or {}
+    sources = list(map(str, frame["source"]))
+    names = dict.fromkeys(sources, models) if isinstance(models, str) else models or {}
     return frame.rename(columns={"method": "interval_method"}).assign(
         run=frame["source"],
         data=dataset or used.fillna("data of the file"),
-        encoder=frame["source"],
+        encoder=[names.get(source, source) for source in sources],
         objective_label=frame["objective"].fillna(DASH),
         spec=frame["objective"],
         dataset=dataset,
-        method=[names.get(str(source)) for source in frame["source"]],
+        method=pd.Series([names.get(source) for source in sources], index=frame.index, dtype=object),
     )
 
 
-def loss_of(row: Mapping[str, Any] | pd.Series[Any]) -> str | None:
+def loss_of(row: Mapping[Any, Any] | pd.Series[Any]) -> str | None:
     """Return the objective that a run was trained with; None where none is stated, or the model is as it came."""
     spec, epochs = row["spec"], row.get(EPOCHS)
     return None if pd.isna(spec) or epochs == 0 else str(spec)

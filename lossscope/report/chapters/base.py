@@ -28,6 +28,7 @@ class Diagrams:
     fields: pd.DataFrame = field(default_factory=pd.DataFrame)  # columns of `weight_field`, keyed by label
     goal_fields: pd.DataFrame = field(default_factory=pd.DataFrame)  # triplet weights of GOAL, Figure 2
     goal_curves: pd.DataFrame = field(default_factory=pd.DataFrame)  # pair weights of GOAL, Figure 3
+    goal_losses: pd.DataFrame = field(default_factory=pd.DataFrame)  # which losses they are, Table 1
 
 
 @dataclass(frozen=True)

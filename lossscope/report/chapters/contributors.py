@@ -31,7 +31,7 @@ _MASS = (
 def build(data: ReportData) -> Sequence[Section]:
     """Return tables of counts, and a picture of where the weight is."""
     rows = data.results.rows
-    items: list[Item] = list(build_paper_tables(data.results.paper, rows, data.tests, counts=True))
+    items: list[Item] = list(build_paper_tables(data.results.paper, rows, data.tests, True, data.results.all_printed))
     items = items or list(_count_tables(rows))
     mass = _weight_mass(data)
     for number, (name, group) in enumerate(mass.groupby("panel", sort=False), 1):

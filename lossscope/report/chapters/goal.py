@@ -1,12 +1,13 @@
-"""What do the triplet and pair weights of GOAL look like? Figures 2 and 3 of the paper."""
+"""What do the triplet and pair weights of GOAL look like, and which losses are they? Figures 2 and 3, Table 1."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from lossscope.plots import pair_curves, triplet_field
+from lossscope.tables import xuan2023_1
 
-from ..sections import Picture, Section
+from ..sections import Item, Picture, Section
 from .base import ReportData
 
 ORDER = 85
@@ -19,12 +20,13 @@ _CURVES = "Pair weights, alpha 2, beta 10, lambda 0.5, relative terms 0.1 (Figur
 
 
 def build(data: ReportData) -> Sequence[Section]:
-    """Return both figures, where a study has `figures = ["goal"]`."""
+    """Return both figures and the table, where a study has `figures = ["goal"]`."""
     fields, curves = data.diagrams.goal_fields, data.diagrams.goal_curves
     if fields.empty or curves.empty:
         return []
-    items = (
+    items: tuple[Item, ...] = (
         Picture("triplet_weights", _FIELDS, triplet_field.alt(fields), triplet_field.draw_many(fields)),
         Picture("pair_weights", _CURVES, pair_curves.alt(curves), pair_curves.draw_many(curves)),
     )
+    items += tuple(xuan2023_1.build(data.diagrams.goal_losses)) if len(data.diagrams.goal_losses) else ()
     return [Section("The weights of GOAL", _TEXT, items)]

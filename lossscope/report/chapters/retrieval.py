@@ -27,7 +27,7 @@ _PUBLISHED = " Published numbers are of the paper's data and models; where ours 
 def build(data: ReportData) -> Sequence[Section]:
     """Return tables of recall."""
     rows = data.results.rows
-    paper = tuple(build_paper_tables(data.results.paper, rows, data.tests, counts=False))
+    paper = tuple(build_paper_tables(data.results.paper, rows, data.tests, False, data.results.all_printed))
     recall = rows[rows["probe"] == "recall"]
     items: tuple[Item, ...] = (*_bars(recall, data.score), *(paper or (plain(rows),)))
     which = "Items of one set" if data.sides.is_one_set else "Both directions"

@@ -52,6 +52,16 @@ def load(paper: str, table: int | None = None) -> pd.DataFrame:
     return rows.reset_index(drop=True)
 
 
+def require_names(table: str, dataset: str | None, methods: Sequence[str]) -> None:
+    """Raise InputError, which lists the names, for data or a model that a table, such as li2022_1, does not print."""
+    name, _, number = table.rpartition("_")
+    rows = load(next(paper for paper in PAPERS if paper.partition("_")[0] == name), int(number))
+    if dataset is not None:
+        _require_one_of(dataset, tuple(rows["dataset"].dropna().unique()), f"dataset of {table}")
+    for method in methods:
+        _require_one_of(method, tuple(rows["method"].dropna().unique()), f"model of {table}")
+
+
 def doubts(paper: str, table: int | None = None) -> pd.DataFrame:
     """Return footnotes on printed numbers that are wrong or misleading; no row if none are known.
 
