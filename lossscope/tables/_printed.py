@@ -111,13 +111,13 @@ class PrintedTable:
 
         Args:
             line: the printed row.
-            spec: our objective.
+            spec: our objective; empty: none.
             settings: our eps and batch size.
         """
         stated = line["hyperparameters"].dropna().unique()
         printed = dict(pair.split("=") for pair in stated[0].split(";")) if len(stated) else {}
         printed |= {"batch_size": self.batch_size} if self.batch_size else {}
-        ours = {**Spec.parse(spec).values, **settings}
+        ours = {**(Spec.parse(spec).values if spec else {}), **settings}
         pairs = [(_FIELDS.get(name, name), value) for name, value in printed.items()]
         return [
             f"{name.replace('_', ' ')} {ours[name]}, printed {value}"

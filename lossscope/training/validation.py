@@ -43,7 +43,8 @@ def validate_and_save(task: Task, state: TrainState, run: Run, progress: Progres
     averages = _averages(run.trajectory, state.epoch)
     row = {"epoch": state.epoch, **averages, **metrics, **similarity_summary(S, mask)}
     score = selection_score(task.recipe.select_by, metrics, state.epoch, relations.sides)
-    is_best = state.epoch > 0 and (score > state.best or _replaces_warmup(task, state.epoch))
+    may_be_best = state.epoch > 0 or task.recipe.epochs == 0  # without an epoch, the model as it came
+    is_best = may_be_best and (score > state.best or _replaces_warmup(task, state.epoch))
     if is_best:
         state.best = score
     checkpoint = snapshot(task, state, metrics)
