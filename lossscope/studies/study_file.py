@@ -83,6 +83,8 @@ class StudyRun:
         if not is_folder_name(self.key):
             rule = f"letters, digits, - and ., at most {LONGEST_NAME}, as it names a folder"
             raise InputError(f"key of a run must be {rule}; got {shorten(self.key)}")
+        if self.folds is not None and self.folds < 1:
+            raise InputError(f"folds must be a number of at least 1; got {self.folds}")
 
     @property
     def specs(self) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ def select_probe(frame: pd.DataFrame, probe: str, table: str) -> pd.DataFrame:
     if rows.empty:
         raise no_rows(table, probe, frame, ", counted with the objective of the training")
     texts = ("dataset", "method", "convention", "spec")
+    rows = rows.reset_index(drop=True)
     return rows.assign(**{column: rows[column].map(_text_or_none) for column in texts})
 
 
