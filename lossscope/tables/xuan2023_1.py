@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from lossscope.errors import NoRows
+from lossscope.io.frames import require_columns
 
 from .base import Table
 from .cells import Cell
@@ -40,11 +40,9 @@ def build(rows: pd.DataFrame) -> list[Table]:
         rows: of `lossscope.engine.goal_losses`: columns COLUMNS.
 
     Raises:
-        NoRows: the rows are others.
+        InputError: the rows are others.
     """
-    if not set(COLUMNS) <= set(rows.columns):
-        needed = ", ".join(COLUMNS)
-        raise NoRows(f"table xuan2023_1 must have the columns {needed}. `lossscope render xuan2023_1` alone makes them")
+    require_columns(rows, COLUMNS, "rows of Table 1 of Xuan & Chen, which `lossscope render xuan2023_1` alone makes,")
     triplets = list(dict.fromkeys(rows["triplet"]))
     cells = {
         (row["pair"], row["triplet"]): (Cell(text=str(row["printed"])), Cell(text=_found(row)))

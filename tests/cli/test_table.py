@@ -47,3 +47,41 @@ def test_an_unknown_table_is_named_and_all_are_listed() -> None:
     assert result.exit_code == 2 and "did you mean 'cocos_triplet'" in said
     listed = lossscope("list", "tables")
     assert listed.exit_code == 0 and all(name in listed.stdout for name in TABLES)
+
+
+def test_a_table_of_no_model_needs_no_file_and_the_others_do() -> None:
+    made = lossscope("render", "xuan2023_1", "--format", "csv")
+    assert made.exit_code == 0 and "Binomial deviance" in made.stdout and "equal" in made.stdout
+    missing = lossscope("render", "xuan2023_2")
+    assert missing.exit_code == 2 and "ROWS must be a file with the numbers of xuan2023_2" in plain(missing.stderr)
+
+
+def test_an_evaluation_file_stands_in_a_papers_table(tiny_checkpoint: Path) -> None:
+    rows = lossscope("eval", tiny_checkpoint, tiny_checkpoint, "--ensemble", "--quiet", "--format", "csv")
+    assert rows.exit_code == 0, rows.stderr
+    Path("eval.csv").write_text(rows.stdout, encoding="utf-8")
+    made = lossscope(
+        "render", "bleeker2022_1", "eval.csv", "--dataset", "flickr30k", "--model", "VSRN", "--format", "markdown"
+    )
+    assert made.exit_code == 0, made.stderr
+    said = " ".join(made.stdout.split())
+    assert "Not beside ours: VSRN, flickr30k (1K test): the paper ranks by a single model, ours by the mean of" in said
+    more = lossscope("render", "li2022_1", "eval.csv", "--literature", "--format", "csv")
+    assert more.exit_code == 1 and "must have runs of triplet_sh or unified" in more.stderr
+    literature = lossscope("render", "bleeker2022_1", "eval.csv", "--literature", "--format", "csv")
+    assert literature.exit_code == 0 and "382.0" in literature.stdout and "VSRN" in literature.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--model", "VSRM"], "model of bleeker2022_1 must be one of"),
+        (["--model", "a=VSRN", "--model", "VSRN"], "--model must be one NAME, or SOURCE=NAME"),
+    ],
+)
+def test_names_beside_a_papers_table_must_fit(options: list[str], said: str, tiny_checkpoint: Path) -> None:
+    Path("eval.csv").write_text(lossscope("eval", tiny_checkpoint, "-q", "--format", "csv").stdout, encoding="utf-8")
+    result = lossscope("render", "bleeker2022_1", "eval.csv", *options)
+    assert result.exit_code in (1, 2) and said in plain(result.stderr)
+    refused = lossscope("render", "retrieval", "eval.csv", "--literature")
+    assert refused.exit_code == 2 and "--literature must be for a paper's table" in plain(refused.stderr)

@@ -159,5 +159,7 @@ def test_every_numbered_table_of_the_papers_is_a_table() -> None:
 
 
 def test_table_1_of_goal_needs_its_own_rows() -> None:
-    with pytest.raises(InputError, match="`lossscope render xuan2023_1` alone makes them"):
+    with pytest.raises(
+        InputError, match="`lossscope render xuan2023_1` alone makes, must have the columns triplet, pair"
+    ):
         xuan2023_1.build(study())
