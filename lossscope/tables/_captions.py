@@ -9,6 +9,7 @@ import pandas as pd
 from . import runs
 from ._lines import Line
 from ._printed import PrintedTable
+from ._protocol import sizes
 from ._summary import format_value, span
 
 _ORIENTATION = "Published numbers are for other data and models than ours; they only give an orientation."
@@ -68,7 +69,8 @@ def published_notes(lines: Sequence[Line], printed: PrintedTable) -> list[str]:
     pairs = dict.fromkeys(_pair(line) for line in matched)
     notes += [f"Published rows: {'; '.join(pairs)}."] if pairs else []
     if any(runs.is_other_data(line.data, str(line.printed["dataset"].iloc[0])) for line in matched):
-        notes.append(_ORIENTATION)
+        numbers = "; ".join(dict.fromkeys(filter(None, (sizes(line.rows, line.printed) for line in matched))))
+        notes.append(_ORIENTATION + (f" Ranked at a time: {numbers}." if numbers else ""))
     return notes + apart + _differences(matched, printed)
 
 

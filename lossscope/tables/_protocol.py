@@ -84,6 +84,15 @@ def _why_other_ranking(printed: pd.Series[Any], rows: pd.DataFrame) -> str:
     return ""
 
 
+def sizes(rows: pd.DataFrame, printed: pd.DataFrame) -> str:
+    """Return `scenes 250, published 1,000` of a line that ranks another number of items than the printed row, or ''."""
+    images, _ = _PRINTED.get(str(printed["split"].iloc[0]), (0, 1))
+    ranked = rows[_RANKED].dropna() if _RANKED in rows else pd.Series(dtype=float)
+    if not images or ranked.empty or (ranked == images).all():
+        return ""
+    return f"{rows['data'].iloc[0]} {ranked.max():,.0f}, published {images:,}"
+
+
 def _ranked(rows: pd.DataFrame, folds: pd.Series[bool]) -> pd.Series[float]:
     """Return the number of images that were ranked at a time; of a fold it follows from the whole split, if known."""
     first = rows[rows["direction"].isin(("i2t", "both"))]
