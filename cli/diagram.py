@@ -51,7 +51,14 @@ class DiagramOptions:
     beta: Annotated[float, Choice(_GOAL, "Slope of the negative sigmoid.")] = 10.0
     lam: Annotated[float, Choice(_GOAL, "Midpoint of the sigmoids.")] = 0.5
     m: Annotated[float, Choice(_GOAL, "Relative term m of the -ms pair weights.", flags="--m")] = 0.1
-    low: Annotated[float, Choice(_GRID, "Smallest similarity to draw; with --overlay that of the queries.")] = -1.0
+    low: Annotated[
+        float,
+        Choice(
+            _GRID,
+            "Smallest similarity to draw.",
+            shown="-1; 0 for pair weights; with --overlay that of the queries",
+        ),
+    ] = -1.0
     high: Annotated[float, Choice(_GRID, "Largest similarity to draw.")] = 1.0
     points: Annotated[
         int | None,
@@ -168,13 +175,14 @@ def _frames(options: DiagramOptions, specs: dict[str, str], everything: bool) ->
     medians = None if cloud is None else (float(cloud["s_pos"].median()), float(cloud["s_neg"].median()))
     if cloud is not None and options.format != "csv" and not (is_typed("low") or is_typed("high")):
         low, high = _around(cloud)
+    pairs_low = low if cloud is not None or is_typed("low") else max(low, 0.0)  # GOAL's Figure 3 begins at 0
     if specs:
         frames["fields"] = fields(specs, low, high, points)
     if cloud is not None:
         frames["cloud"] = cloud
     if options.pair or everything:
         goal = "".join(f",{name}={value!r}" for name, value in options.goal.items())
-        frames["pairs"] = pair_curves(options.pair or PAIRS, goal, options.m, max(low, 0.0), high, points or FINE)
+        frames["pairs"] = pair_curves(options.pair or PAIRS, goal, options.m, pairs_low, high, points or FINE)
     elif options.objective:
         expanded = [each for spec in options.objective for each in expand("objectives", spec)]
         frames["pairs"] = pd.concat([objective_curves(spec, low, high, points, medians) for spec in expanded])

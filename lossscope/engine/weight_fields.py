@@ -101,7 +101,8 @@ def pair_curves(
 ) -> pd.DataFrame:
     """Return GOAL's pair weights P₊(s₊) and P₋(s₋) at a triplet weight of 1: columns label, side, s, weight.
 
-    They are |W| of `goal:triplet=con,variant=released`, whose triplet weight is 1 everywhere.
+    They are W of `goal:triplet=con,variant=released`, whose triplet weight is 1 everywhere. P₋ of lin and lin-ms is
+    below 0 where s₋ is: it pulls such negatives.
     Source: Xuan & Chen 2023, eq. 9-13 and Figure 3.
 
     Args:
@@ -130,7 +131,9 @@ def objective_curves(
     points: int | None = None,
     other: tuple[float, float] | None = None,
 ) -> pd.DataFrame:
-    """Return |dL/ds₊| against s₊ and |dL/ds₋| against s₋ of an objective: columns label, side, s, weight.
+    """Return −dL/ds₊ against s₊ and dL/ds₋ against s₋ of an objective: columns label, side, s, weight.
+
+    A weight below 0 pushes a positive, or pulls a negative.
 
     Args:
         objective: a spec, the objective, or a function or module that computes a loss.
@@ -144,11 +147,11 @@ def objective_curves(
     steps = _steps(low, high, FINE if points is None else points)
     s_pos, s_neg = other or ((low + high) / 2, (low + high) / 2)
     fixed = f"other {s_neg:g}" if s_pos == s_neg else f"other: s₋ {s_neg:.2f}, s₊ {s_pos:.2f}"
-    positive = two_candidate_weights(objective, steps, torch.full_like(steps, s_neg))[:, 0].abs()
-    negative = two_candidate_weights(objective, torch.full_like(steps, s_pos), steps)[:, 1].abs()
+    positive = two_candidate_weights(objective, steps, torch.full_like(steps, s_neg))[:, 0]
+    negative = two_candidate_weights(objective, torch.full_like(steps, s_pos), steps)[:, 1]
     parts = [
         pd.DataFrame({"side": side, "s": steps.numpy(), "weight": weight.numpy()})
-        for side, weight in (("positive", positive), ("negative", negative))
+        for side, weight in (("positive", 0 - positive), ("negative", 0 + negative))
     ]
     return pd.concat(parts, ignore_index=True).assign(label=f"{_label(objective)} ({fixed})")
 

@@ -97,3 +97,12 @@ def test_the_path_of_a_run(tiny_run: Path) -> None:
     words = Path("p.svg").read_text(encoding="utf-8")
     assert "after epoch 1" in words
     assert "after epoch 2" in words
+
+
+def test_pair_weights_begin_at_0_or_where_low_says() -> None:
+    """`--low -1` began at 0 without a word."""
+    starts = []
+    for low in ([], ["--low", "-1"]):
+        rows = pd.read_csv(io.StringIO(diagram("--pair", "lin", *low, *FEW, "--format", "csv", "-q").stdout))
+        starts.append(rows.loc[rows["side"] == "negative", ["s", "weight"]].iloc[0].tolist())
+    assert starts == [[0.0, 0.0], [-1.0, -1.0]]
