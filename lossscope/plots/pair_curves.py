@@ -119,7 +119,7 @@ def _scale(ax: Axes, frame: pd.DataFrame) -> None:
     ax.set_yticks([tick for tick in (0.0, *ticks, *(-tick for tick in ticks)) if low <= tick <= top])
     ax.yaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
     ax.minorticks_off()
-    ax.set_ylabel("weight (axis of asinh)")
+    ax.set_ylabel("weight (asinh scale)")
 
 
 def _check(frame: pd.DataFrame) -> None:
