@@ -84,7 +84,8 @@ def _overlap_with_headline(fig: Figure) -> float:
     if headline is None or not fig.axes:
         return 0.0
     bottom = headline.get_window_extent().y0
-    return float(max(ax.get_tightbbox().y1 for ax in fig.axes) - bottom) / fig.dpi
+    tops = [box.y1 for box in (ax.get_tightbbox() for ax in fig.axes) if box is not None]
+    return float(max(tops, default=-math.inf) - bottom) / fig.dpi
 
 
 def redraw_legend(legend: Any, inches: float, dpi: float) -> npt.NDArray[np.uint8]:

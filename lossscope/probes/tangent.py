@@ -105,7 +105,7 @@ def _tangent_and_radial(gradient: Tensor, vectors: Tensor, terms: Tensor) -> dic
 
 
 def _of_hardest(column: Tensor, W: Tensor, queries: Tensor, candidates: Tensor) -> dict[str, Tensor]:
-    """Return tangent and radial of W_qn v_q at the hardest negative n, |W_qn|, and the cosine of v_q and n; (k, q) each.
+    """Return tangent and radial of W_qn v_q at the hardest negative n, |W_qn|, cosine of v_q and n; (k, q) each.
 
     Args:
         column: (k, q) of the hardest negative.

@@ -85,7 +85,7 @@ def test_the_tangent_of_the_hardest_negative_vanishes_as_it_comes_to_the_query()
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_bound_is_equation_17_in_plain_numpy(dtype: torch.dtype) -> None:
-    """It was 1e-4 too high in float32: the root of the rounding error of |t₊ − t₊|², times the weight of the positive."""
+    """It was 1e-4 too high in float32: the root of the error of |t₊ − t₊|², times the weight of the positive."""
     vectors = torch.randn(2, 1, 16, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     queries, candidates = torch.nn.functional.normalize(vectors, dim=3).to(dtype)
     batch = replace(lab.random_batches(k=1, q=16, c=16, gaps=False), queries=queries, candidates=candidates)
