@@ -11,9 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lossscope.engine.weight_fields import circle_steps, fields, goal_specs, pair_curves, weights_at
-from lossscope.plots import (
-    circle_steps as circle,
-)
+from lossscope.plots import circle_steps as circle
 from lossscope.plots import (
     cosines,
     count_recall,

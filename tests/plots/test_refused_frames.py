@@ -46,10 +46,10 @@ def twice(frame: pd.DataFrame, **changed: Any) -> pd.DataFrame:
 
 
 @each("picture, column", [
-    (circle_steps, "dx"), (count_recall, "panel"), (direction_field, "w_pos"), (eps_curve, "mean"), (hubness, "count"), (overlay, "s_neg"),
-    (pair_cloud, "w_neg"), (pair_curves, "weight"), (power, "mdd_low"), (sensitivity, "seed"), (tangent, "value"),
-    (tangent_cloud, "weight"), (training, "rsum"), (trajectory, "neg_q90"), (triplet_field, "s_neg"), (weight_field, "w_pos"),
-    (weight_mass, "mean"), (what_if, "std"),
+    (circle_steps, "dx"), (count_recall, "panel"), (direction_field, "w_pos"), (eps_curve, "mean"), (hubness, "count"),
+    (overlay, "s_neg"), (pair_cloud, "w_neg"), (pair_curves, "weight"), (power, "mdd_low"), (sensitivity, "seed"),
+    (tangent, "value"), (tangent_cloud, "weight"), (training, "rsum"), (trajectory, "neg_q90"),
+    (triplet_field, "s_neg"), (weight_field, "w_pos"), (weight_mass, "mean"), (what_if, "std"),
 ])  # fmt: skip
 def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> None:
     single, many = FRAMES[picture]()

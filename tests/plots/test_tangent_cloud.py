@@ -38,7 +38,7 @@ def test_the_envelope_is_the_largest_weight_times_the_sine() -> None:
         s, height = envelope.get_data()
         np.testing.assert_allclose(height, largest * np.sqrt(1 - s**2))
         assert (s[0], height[0]) == (1.0, 0.0) and s[-1] == pytest.approx(-0.2)
-        assert f"largest weight {largest:g}" in ax.get_title(loc="left")
+        assert f"largest weight {largest:g}" in ax.get_title()
 
 
 def test_a_source_without_epochs_and_several_sources() -> None:
