@@ -18,6 +18,7 @@ from lossscope.errors import InputError
 
 from . import contours, labels, naming, style
 
+COLUMNS = ("objective", "s_pos", "s_neg", "w_neg")
 _LINES = 10  # parts of the range of weights that contour lines divide
 _COLOUR = "#D55E00"  # of the margin
 _NAME = "triplet_field"
