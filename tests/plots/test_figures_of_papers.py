@@ -1,7 +1,7 @@
 """Is every numbered figure of the papers that shows data a picture, and does a command draw it?
 
-Xuan & Chen 2023 (GOAL) has Figures 1-3; Figure 1 is a drawing of the method. Bleeker & de Rijke 2022 has none. Li et al.
-2022 (Unified loss) has Figures 1-5.
+Xuan & Chen 2023 (GOAL) has Figures 1-3; Figure 1 is a drawing of the method. Bleeker & de Rijke 2022 has none. Li et
+al. 2022 (Unified loss) has Figures 1-5.
 """
 
 from __future__ import annotations
