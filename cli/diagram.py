@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 _WEIGHTS, _GOAL, _GRID, _OVERLAY, _PICTURE = "Weights", "Parameters of GOAL", "Grid", "Data on the diagram", "Picture"
 
 
+def _read_similarities(text: str) -> tuple[float, ...]:
+    """Read --on-circle: similarities with commas."""
+    try:
+        return tuple(float(word) for word in text.split(","))
+    except ValueError:
+        raise usage(f"--on-circle must be similarities with commas, as 0.5,0.7,0.2; got {text!r}") from None
+
+
 @dataclass(frozen=True)
 class DiagramOptions:
     """The options of `lossscope diagram`, as they are typed."""
@@ -51,7 +59,14 @@ class DiagramOptions:
     beta: Annotated[float, Choice(_GOAL, "Slope of the negative sigmoid.")] = 10.0
     lam: Annotated[float, Choice(_GOAL, "Midpoint of the sigmoids.")] = 0.5
     m: Annotated[float, Choice(_GOAL, "Relative term m of the -ms pair weights.", flags="--m")] = 0.1
-    low: Annotated[float, Choice(_GRID, "Smallest similarity to draw; with --overlay that of the queries.")] = -1.0
+    low: Annotated[
+        float,
+        Choice(
+            _GRID,
+            "Smallest similarity to draw.",
+            shown="-1; 0 for pair weights; with --overlay that of the queries",
+        ),
+    ] = -1.0
     high: Annotated[float, Choice(_GRID, "Largest similarity to draw.")] = 1.0
     points: Annotated[
         int | None,
@@ -88,6 +103,24 @@ class DiagramOptions:
     arrows: Annotated[
         bool, Choice(_PICTURE, "Also draw where a gradient step moves each triplet.", flags="--arrows")
     ] = False
+    tangent: Annotated[
+        bool,
+        Choice(
+            _OVERLAY,
+            "Also draw what turns the hardest negative of each query of --overlay, against its similarity.",
+            flags="--tangent",
+        ),
+    ] = False
+    on_circle: Annotated[
+        tuple[float, ...],
+        Choice(
+            _PICTURE,
+            "Also draw the steps of a query, its positive and its negatives on the circle: their similarities with "
+            "commas, as 0.5,0.7,0.2.",
+            shown=False,
+            read=_read_similarities,
+        ),
+    ] = ()
     style: Annotated[Literal["screen", "paper"], Choice(_PICTURE, "Style; paper: 8 pt, columns of 3.3 inches.")] = (
         "screen"
     )
@@ -127,6 +160,10 @@ def diagram(options: DiagramOptions) -> None:
 
     `lossscope diagram --triplet nca --overlay runs/mine --path --style paper -o path.pdf`
 
+    `lossscope diagram --objective triplet-sh --objective unified --on-circle 0.5,0.7,0.6,0.1,-0.5`
+
+    `lossscope diagram --objective triplet-sh --objective unified --overlay runs/mine --path --tangent`
+
     `lossscope diagram` alone draws GOAL's Figures 2 and 3. The command prints the path of each picture; with
     `--format csv` it prints the numbers instead.
     """
@@ -141,6 +178,8 @@ def diagram(options: DiagramOptions) -> None:
         raise usage("--objective draws any objective; give it alone, or --triplet and --pair")
     if options.path and len(options.overlay) != 1:
         raise usage("--path needs one --overlay, a run folder")
+    if options.tangent and not options.overlay:
+        raise usage("--tangent needs an --overlay: a checkpoint or dump, or a run folder with --path")
     if options.direction != "both" and not is_direction(options.direction):
         raise usage(f"--direction must be i2t, t2i, q2d, ..., or both; got {options.direction!r}")
     everything = not (options.triplet or options.pair or options.objective)
@@ -159,27 +198,40 @@ def _frames(options: DiagramOptions, specs: dict[str, str], everything: bool) ->
     """What is drawn: fields, the cloud of the queries, curves, and the weights that the queries get."""
     import pandas as pd
 
-    from lossscope.engine.weight_fields import FINE, PAIRS, fields, objective_curves, pair_curves, weights_of
+    from lossscope.engine.weight_fields import (
+        FINE,
+        PAIRS,
+        circle_steps,
+        fields,
+        objective_curves,
+        pair_curves,
+        weights_of,
+    )
     from lossscope.registry import expand
 
     low, high, points = options.low, options.high, options.points
     frames: dict[str, pd.DataFrame] = {}
-    cloud = _clouds(options) if options.overlay else None
+    cloud, pairs = _clouds(options, specs) if options.overlay else (None, None)
     medians = None if cloud is None else (float(cloud["s_pos"].median()), float(cloud["s_neg"].median()))
     if cloud is not None and options.format != "csv" and not (is_typed("low") or is_typed("high")):
         low, high = _around(cloud)
+    pairs_low = low if cloud is not None or is_typed("low") else max(low, 0.0)  # GOAL's Figure 3 begins at 0
     if specs:
         frames["fields"] = fields(specs, low, high, points)
     if cloud is not None:
         frames["cloud"] = cloud
     if options.pair or everything:
         goal = "".join(f",{name}={value!r}" for name, value in options.goal.items())
-        frames["pairs"] = pair_curves(options.pair or PAIRS, goal, options.m, max(low, 0.0), high, points or FINE)
+        frames["pairs"] = pair_curves(options.pair or PAIRS, goal, options.m, pairs_low, high, points or FINE)
     elif options.objective:
         expanded = [each for spec in options.objective for each in expand("objectives", spec)]
         frames["pairs"] = pd.concat([objective_curves(spec, low, high, points, medians) for spec in expanded])
     if options.overlay and specs:
         frames["weights"] = weights_of(specs, frames["cloud"])
+    if pairs is not None:
+        frames["tangent"] = pairs
+    if options.on_circle:
+        frames["circle"] = circle_steps(specs, options.on_circle)
     for frame in frames.values():
         _require_finite_weights(frame)
     return frames
@@ -207,9 +259,9 @@ def _require_finite_weights(frame: pd.DataFrame) -> None:
         raise InputError(f"weights must be finite for a picture; those of {name} are not. Choose other options")
 
 
-def _clouds(options: DiagramOptions) -> pd.DataFrame:
-    """(s+, hardest s-) of the queries of each source, or of each epoch of one run."""
-    from lossscope.engine.similarity_clouds import join_clouds, similarity_cloud
+def _clouds(options: DiagramOptions, specs: dict[str, str]) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """(s+, hardest s-) of the queries of each source, or of each epoch of one run; with --tangent also tangents."""
+    from lossscope.engine.similarity_clouds import join_clouds, similarity_cloud, tangent_cloud
     from lossscope.io.run_folder import epoch_checkpoints
 
     overlay = options.overlay
@@ -217,7 +269,7 @@ def _clouds(options: DiagramOptions) -> pd.DataFrame:
         sources = [(float(epoch), file) for epoch, file in epoch_checkpoints(overlay[0])]
     else:
         sources = [(math.nan, source) for source in overlay]
-    clouds = []
+    clouds, tangents = [], []
     with progress() as report:
         for epoch, file in sources:
             embedded = load_source(file, options.request, report)
@@ -225,12 +277,26 @@ def _clouds(options: DiagramOptions) -> pd.DataFrame:
                 embedded, options.batch_size, options.seed, options.direction, epoch=epoch, progress=report
             )
             clouds.append(cloud.assign(source=str(overlay[0])) if options.path else cloud)
-    return join_clouds(clouds)
+            if options.tangent:
+                pairs = tangent_cloud(
+                    embedded, specs, options.batch_size, options.seed, options.direction, progress=report
+                )
+                tangents.append(pairs.assign(source=clouds[-1]["source"].iloc[0], epoch=epoch))
+    return join_clouds(clouds), join_clouds(tangents) if tangents else None
 
 
 def _draw(frames: dict[str, pd.DataFrame], options: DiagramOptions, margins: dict[str, float]) -> None:
     """Save each picture beside the first, and print where it is."""
-    from lossscope.plots import direction_field, overlay, pair_cloud, pair_curves, style, triplet_field
+    from lossscope.plots import (
+        circle_steps,
+        direction_field,
+        overlay,
+        pair_cloud,
+        pair_curves,
+        style,
+        tangent_cloud,
+        triplet_field,
+    )
 
     fields, curves, cloud, weights = (frames.get(name) for name in ("fields", "pairs", "cloud", "weights"))
     with style.paper() if options.style == "paper" else style.screen():
@@ -255,6 +321,9 @@ def _draw(frames: dict[str, pd.DataFrame], options: DiagramOptions, margins: dic
             pictures.append(("pairs", figure, pair_curves.alt(curves)))
         if weights is not None:
             pictures.append(("weights", pair_cloud.draw_many(weights), pair_cloud.alt(weights)))
+        for name, module in (("tangent", tangent_cloud), ("circle", circle_steps)):
+            if name in frames:
+                pictures.append((name, module.draw_many(frames[name]), module.alt(frames[name])))
         out = options.out or Path(f"{_default_stem(options)}.png")
         for index, (name, figure, alt) in enumerate(pictures):
             path = out.with_name(f"{out.stem}-{name}{out.suffix}") if index else out

@@ -144,7 +144,7 @@ def _draw(name: str, rows: Path, out: Path | None, style: str) -> None:
     from lossscope.plots import style as styles
 
     module: Any = importlib.import_module(f"lossscope.plots.{name}")
-    frame = read_rows(rows)
+    frame = read_rows(rows, getattr(module, "COLUMNS", ()))
     with naming_numbers(rows, name), styles.paper() if style == "paper" else styles.screen():
         drawn = getattr(module, "draw_many", module.draw)(frame)
         path = styles.save(getattr(drawn, "figure", drawn), out or Path(f"{name}.png"), module.alt(frame))

@@ -73,6 +73,20 @@ PICTURES: tuple[CommandPicture | ReportPicture, ...] = (
         "-arrows",
     ),
     CommandPicture(
+        "circle_steps",
+        "diagram --objective triplet-sh --objective vlc:gamma=5 --objective unified:gamma=5 "
+        "--on-circle 0.5,0.75,0.6,0.35,-0.5",
+        "Where one step moves a query, its positive and its negatives: Figure 1 of Li et al. (2022)",
+        "-circle",
+    ),
+    CommandPicture(
+        "tangent_cloud",
+        "diagram --objective triplet-sh --objective vlc:gamma=5 --objective unified:gamma=5 "
+        "--overlay checkpoints/tiny.pt --tangent",
+        "What turns the hardest negative of a query, which vanishes as it comes close: Figure 2 of Li et al. (2022)",
+        "-tangent",
+    ),
+    CommandPicture(
         "overlay",
         f"diagram --triplet nca --low 0 --overlay {_NTXENT_RUN} --overlay {_TRIPLET_SH_RUN}",
         "Where the queries of two trained models are on the field",

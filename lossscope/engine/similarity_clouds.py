@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,10 +13,14 @@ from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import DIRECTIONS, Progress, SamplingMode
 from lossscope.errors import InputError
+from lossscope.registry import build, expand, spec_of
 
 from .small_batches import rows_of_stack
 from .sweep import Sweep
 
+PAIR_COLUMNS = (
+    "objective", "source", "split", "epoch", "direction", "query", "similarity", "weight", "tangent", "batch_size"
+)  # fmt: skip
 COLUMNS = ("source", "split", "epoch", "direction", "query", "s_pos", "s_neg", "batch_size", "sampling", "seed")
 
 
@@ -47,21 +52,71 @@ def similarity_cloud(
     Raises:
         InputError: the direction is unknown, or no query has a positive and a negative.
     """
+    # the probe depends on no objective, and `sampling` decides the batches: any objective will do
+    sweep = Sweep(("triplet",), ("similarity",), sampling, batch_size, seed, per_query=True, interval=None)
+    rows = _rows_of_queries(embedded, sweep, direction, {"positive": "s_pos", "hardest": "s_neg"}, progress)
+    return rows.assign(epoch=epoch)[list(COLUMNS)]
+
+
+def tangent_cloud(
+    embedded: SplitEmbeddings,
+    specs: Mapping[str, str],
+    batch_size: int | None = 128,
+    seed: int = 0,
+    direction: str = "both",
+    progress: Progress | None = None,
+) -> pd.DataFrame:
+    """Return |W|, cosine and tangent gradient of every query's hardest negative: a row per query and objective.
+
+    The columns are PAIR_COLUMNS without epoch. They are those of the probe `tangent:of=hardest`: W is that of the whole
+    batch.
+    Source: Li et al. 2022, eq. (12) and (18).
+
+    Args:
+        embedded: the split.
+        specs: title -> spec; for a range, the spec of each objective is its title.
+        batch_size: as in `similarity_cloud`, also seed, direction and progress.
+        seed: of the batches.
+        direction: of the queries.
+        progress: called with (label, done, of).
+
+    Raises:
+        InputError: the direction is unknown, there are similarities only, or no query has a positive and a negative.
+    """
+    titles: dict[str, str] = {}
+    for title, spec in specs.items():
+        members = expand("objectives", spec)
+        titles |= {spec_of(build("objectives", each)): title if len(members) == 1 else each for each in members}
+    sweep = Sweep(tuple(titles), ("tangent:of=hardest",), "pairs", batch_size, seed, per_query=True, interval=None)
+    rows = _rows_of_queries(embedded, sweep, direction, {"tangent": "tangent"}, progress)
+    rows["objective"] = rows["objective"].map(titles)
+    return rows[[name for name in PAIR_COLUMNS if name != "epoch"]]
+
+
+def _rows_of_queries(
+    embedded: SplitEmbeddings, sweep: Sweep, direction: str, columns: Mapping[str, str], progress: Progress | None
+) -> pd.DataFrame:
+    """Return the rows of a sweep, one per query, with split and batch size.
+
+    Args:
+        embedded: the split.
+        sweep: with `per_query`; of pairs a set of items has batches of classes.
+        direction: of the queries, or both.
+        columns: column of the sweep -> its name; rows where they are NaN are left out.
+        progress: called with (label, done, of).
+    """
     if direction != "both" and direction not in (*embedded.sides.labels, *DIRECTIONS):
         raise InputError(f"direction must be one of {', '.join(embedded.sides.labels)}, both; got {direction!r}")
     label = direction if direction == "both" else _label_of(embedded, direction)
-    if embedded.relations.one_set and sampling == "pairs":
-        sampling = "classes"
-    # the probe depends on no objective, and `sampling` decides the batches: any objective will do
-    sweep = Sweep(("triplet",), ("similarity",), sampling, batch_size, seed, per_query=True, interval=None)
+    if embedded.relations.one_set and sweep.sampling == "pairs":
+        sweep = replace(sweep, sampling="classes")
     rows = sweep.run(embedded, progress=progress).queries
-    rows = rows.rename(columns={"positive": "s_pos", "hardest": "s_neg"}).dropna(subset=["s_pos", "s_neg"])
+    rows = rows.rename(columns=columns).dropna(subset=list(columns.values()))
     rows = rows if label == "both" else rows[rows["direction"] == label]
     if rows.empty:
         raise InputError(f"{embedded.name} must have queries with a positive and a negative in a batch; it has none")
-    size = math.nan if batch_size is None else float(batch_size)
-    rows = rows.assign(split=embedded.split, epoch=epoch, batch_size=size)
-    return rows[list(COLUMNS)].reset_index(drop=True)
+    size = math.nan if sweep.batch_size is None else float(sweep.batch_size)
+    return rows.assign(split=embedded.split, batch_size=size).reset_index(drop=True)
 
 
 def hardest_negative_counts(

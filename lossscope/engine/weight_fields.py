@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -9,6 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.units import two_candidate_weights
@@ -101,7 +103,8 @@ def pair_curves(
 ) -> pd.DataFrame:
     """Return GOAL's pair weights P₊(s₊) and P₋(s₋) at a triplet weight of 1: columns label, side, s, weight.
 
-    They are |W| of `goal:triplet=con,variant=released`, whose triplet weight is 1 everywhere.
+    They are W of `goal:triplet=con,variant=released`, whose triplet weight is 1 everywhere. P₋ of lin and lin-ms is
+    below 0 where s₋ is: it pulls such negatives.
     Source: Xuan & Chen 2023, eq. 9-13 and Figure 3.
 
     Args:
@@ -130,7 +133,9 @@ def objective_curves(
     points: int | None = None,
     other: tuple[float, float] | None = None,
 ) -> pd.DataFrame:
-    """Return |dL/ds₊| against s₊ and |dL/ds₋| against s₋ of an objective: columns label, side, s, weight.
+    """Return −dL/ds₊ against s₊ and dL/ds₋ against s₋ of an objective: columns label, side, s, weight.
+
+    A weight below 0 pushes a positive, or pulls a negative.
 
     Args:
         objective: a spec, the objective, or a function or module that computes a loss.
@@ -144,11 +149,11 @@ def objective_curves(
     steps = _steps(low, high, FINE if points is None else points)
     s_pos, s_neg = other or ((low + high) / 2, (low + high) / 2)
     fixed = f"other {s_neg:g}" if s_pos == s_neg else f"other: s₋ {s_neg:.2f}, s₊ {s_pos:.2f}"
-    positive = two_candidate_weights(objective, steps, torch.full_like(steps, s_neg))[:, 0].abs()
-    negative = two_candidate_weights(objective, torch.full_like(steps, s_pos), steps)[:, 1].abs()
+    positive = two_candidate_weights(objective, steps, torch.full_like(steps, s_neg))[:, 0]
+    negative = two_candidate_weights(objective, torch.full_like(steps, s_pos), steps)[:, 1]
     parts = [
         pd.DataFrame({"side": side, "s": steps.numpy(), "weight": weight.numpy()})
-        for side, weight in (("positive", positive), ("negative", negative))
+        for side, weight in (("positive", 0 - positive), ("negative", 0 + negative))
     ]
     return pd.concat(parts, ignore_index=True).assign(label=f"{_label(objective)} ({fixed})")
 
@@ -197,6 +202,61 @@ def weights_of(specs: Mapping[str, str], cloud: pd.DataFrame, limit: int = 2000)
                 weights = weights_at(member, of_source, limit)
                 parts.append(weights.assign(objective=title if len(expanded) == 1 else member))
     return pd.concat(parts, ignore_index=True)
+
+
+def circle_steps(specs: Mapping[str, str], similarities: Sequence[float]) -> pd.DataFrame:
+    """Return where descent moves a query, its positive and its negatives on the unit circle, for each objective.
+
+    Columns: objective, role (query, positive, negative), similarity to the query, x and y of the unit vector, dx and dy
+    of minus the part of its gradient that is tangential to the circle: for the query v of −Σ_c W_c t_c, for a candidate
+    t_c of −W_c v. The query is at the top, the positive left of it, each negative on the side with more room for it.
+    Source: Li et al. 2022, Figure 1 and eq. 9-15.
+
+    Args:
+        specs: title -> spec; for a range, the spec of each objective is its title.
+        similarities: of the positive, then of each negative, within -1..1.
+
+    Raises:
+        InputError: there are fewer than two similarities, one is beyond -1..1, or the weights of a query depend on
+            other queries.
+    """
+    if len(similarities) < 2 or not all(-1 <= s <= 1 for s in similarities):
+        raise InputError(
+            f"similarities must be that of the positive and of one negative or more, within -1..1; got {similarities}. "
+            "Write 0.5,0.7,0.2"
+        )
+    s = torch.tensor([list(similarities)], dtype=torch.float64)
+    angles = math.pi / 2 + torch.tensor(_apart(list(map(math.acos, similarities))), dtype=torch.float64)
+    v, t = torch.tensor([0.0, 1.0], dtype=torch.float64), torch.stack([angles.cos(), angles.sin()], 1)
+    match = torch.zeros_like(s, dtype=torch.bool)
+    match[:, 0] = True
+    parts = []
+    for title, spec in specs.items():
+        members = expand("objectives", spec)
+        for member in members:
+            objective = _build(member)
+            if objective.coupled:
+                raise InputError(
+                    f"a query on the circle needs weights of its candidates alone; those of {spec_of(objective)} "
+                    "depend on other queries. Leave --on-circle out"
+                )
+            w = objective(s, Mask(match, torch.ones_like(match))).W[0]
+            vectors, gradients = torch.cat([v[None], t]), torch.cat([(w @ t)[None], w[:, None] * v])
+            steps = 0 - gradients + (gradients * vectors).sum(1, keepdim=True) * vectors
+            roles = ["query", "positive", *["negative"] * (len(similarities) - 1)]
+            columns = {"role": roles, "similarity": [1.0, *similarities], "x": vectors[:, 0], "y": vectors[:, 1]}
+            frame = pd.DataFrame({**columns, "dx": steps[:, 0], "dy": steps[:, 1]})
+            parts.append(frame.assign(objective=title if len(members) == 1 else member))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _apart(angles: Sequence[float]) -> list[float]:
+    """Return the angles with signs: the first to the left, +, each other where its neighbours are further away."""
+    signed = [angles[0]]
+    for angle in angles[1:]:
+        room = {sign: min(abs(sign * angle - other) for other in signed) for sign in (-1, 1)}
+        signed.append(angle if room[1] > room[-1] else -angle)
+    return signed
 
 
 def _build(objective: ObjectiveLike) -> Objective:

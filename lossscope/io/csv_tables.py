@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -21,13 +22,20 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # what spread
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|-?inf", re.IGNORECASE)
 
 
-def read_csv(path: Path | str, types: Mapping[str, ColumnType] | None = None, growing: bool = False) -> pd.DataFrame:
+def read_csv(
+    path: Path | str,
+    types: Mapping[str, ColumnType] | None = None,
+    growing: bool = False,
+    needed: Sequence[str] = (),
+) -> pd.DataFrame:
     """Return the rows of a CSV file with a header.
 
     Args:
         path: the file.
         types: column -> type, of those columns that must have one; a column that is not there is no error.
         growing: whether rows are still appended, so that a last line without its end is left out.
+        needed: of several tables with an empty line between, as `lossscope diagram` prints them, the first that has
+            these columns is read.
 
     Raises:
         InputError: the file is missing, not UTF-8, empty, has a row of another length or a column twice, or a column of
@@ -36,6 +44,7 @@ def read_csv(path: Path | str, types: Mapping[str, ColumnType] | None = None, gr
     with reading(path, "a whole CSV table"):
         text = read_utf8(path)
         text = text[: text.rfind("\n") + 1] if growing else text
+        text = _table_with(needed, text) if needed else text
         with long_values():
             header, rows = decode_csv(io.StringIO(text.removeprefix("\ufeff")), show_path(path))
             require_columns(header, show_path(path))
@@ -44,6 +53,18 @@ def read_csv(path: Path | str, types: Mapping[str, ColumnType] | None = None, gr
         table: pd.DataFrame = _map_texts(pd.read_csv(io.StringIO(text)), restore_text)
         require_types(table, types or {}, show_path(path))
         return table
+
+
+def _table_with(columns: Sequence[str], text: str) -> str:
+    """Return the first of several tables whose header has these columns; the whole text if none has."""
+    tables: list[str] = []
+    for part in text.split("\n\n"):
+        if tables and tables[-1].count('"') % 2:  # the empty line is within a quoted value
+            tables[-1] += f"\n\n{part}"
+        else:
+            tables.append(part)
+    headers = [set(next(csv.reader([table.partition("\n")[0]]), [])) for table in tables]
+    return next((table for table, names in zip(tables, headers, strict=True) if names >= set(columns)), text)
 
 
 def format_csv(table: pd.DataFrame) -> str:

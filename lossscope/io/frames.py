@@ -188,8 +188,10 @@ def _read_part(file: Path, kind: str, part: Mapping[str, Any]) -> pd.DataFrame:
     return rows
 
 
-def read_rows(path: Path | str) -> pd.DataFrame:
+def read_rows(path: Path | str, needed: Sequence[str] = ()) -> pd.DataFrame:
     """Read rows of numbers, as `--format csv` prints them and as an evaluation holds them.
+
+    Of several tables in one .csv, the first that has the columns `needed` is read.
 
     Raises InputError for a file that is neither .csv nor .parquet, is missing, or damaged.
     """
@@ -197,7 +199,9 @@ def read_rows(path: Path | str) -> pd.DataFrame:
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"rows must be in a .csv or .parquet file; got {path.name!r}")
     with naming(path, f"a readable {path.suffix} file"):
-        return read_csv(path, SUMMARY_TYPES) if path.suffix == ".csv" else read_parquet(path, SUMMARY_TYPES)
+        if path.suffix == ".csv":
+            return read_csv(path, SUMMARY_TYPES, needed=needed)
+        return read_parquet(path, SUMMARY_TYPES)
 
 
 def in_folds(rows: pd.DataFrame) -> pd.Series[bool]:

@@ -30,14 +30,15 @@ class Goal(Gradient):
         sig: sigmoid(−alpha (s₊ − lam)), sigmoid(beta (s_n* − lam))
         lin-ms: (1 − m₊)(1 − s₊), (1 + m₋) s_n*
         sig-ms: 1/(m₊ + e^{alpha (s₊ − lam)}), 1/(m₋ + e^{−beta (s_n* − lam)})
-    Relative terms m₊, m₋: means over the OTHER rows' positives R₊ ≤ s_n* + ms_eps and this row's other negatives R₋ ≥
+    Relative terms m₊, m₋: means over the OTHER rows' positives R₊ < s_n* + ms_eps and this row's other negatives R₋ >
     (smallest positive of the batch) − ms_eps; 0 over an empty set. m_plus and m_minus replace them by constants, as in
     diagrams. They are the means of
         lin-ms: s₊ − R₊, s_n* − R₋
         sig-ms: e^{alpha (s₊ − R₊)}, e^{−beta (s_n* − R₋)}
     W: +T·P₋ on the hardest negative n*, −T·P₊ on the positive.
     Counted: |W|.
-    Training: sum i2t + sum t2i. Variant `released`: no margin in con, −0.5 inside cir (E8).
+    Training: sum i2t + sum t2i. Variant `released`: no margin in con, −0.5 inside cir, ≤ and ≥ in the relative terms
+    (E8).
     Source: Xuan & Chen 2023, eq. 5-13.
     """
 
@@ -109,7 +110,8 @@ class Goal(Gradient):
         """(q, 1) m₊, over the positives of the other rows; needs (q, q) memory unless it is given."""
         if self.m_plus is not None:
             return torch.full_like(s_pos, self.m_plus)
-        within = ~torch.eye(len(s_pos), dtype=torch.bool, device=s_pos.device) & (s_neg + self.ms_eps >= s_pos.T)
+        others = ~torch.eye(len(s_pos), dtype=torch.bool, device=s_pos.device)
+        within = others & self._is_above(s_neg + self.ms_eps, s_pos.T)
         gap = s_pos - s_pos.T
         return _mean((self.alpha * gap).exp() if self.pair == "sig-ms" else gap, within)
 
@@ -117,9 +119,13 @@ class Goal(Gradient):
         """(q, 1) m₋, over the other negatives of the row."""
         if self.m_minus is not None:
             return torch.full_like(s_neg, self.m_minus)
-        within = (mask.negatives & (s_pos.min() - self.ms_eps <= S)).scatter(1, column, False)
+        within = (mask.negatives & self._is_above(S, s_pos.min() - self.ms_eps)).scatter(1, column, False)
         gap = s_neg - S
         return _mean((-self.beta * gap).exp() if self.pair == "sig-ms" else gap, within)
+
+    def _is_above(self, a: Tensor, b: Tensor) -> Tensor:
+        """a > b, as the paper has it; a ≥ b, as the released code has it."""
+        return a >= b if self.variant == "released" else a > b
 
 
 def _mean(values: Tensor, within: Tensor) -> Tensor:

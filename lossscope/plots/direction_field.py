@@ -15,7 +15,7 @@ from matplotlib.quiver import Quiver
 
 from lossscope.errors import InputError
 
-from . import labels, style
+from . import labels, naming, style
 
 COLUMNS = ("objective", "s_pos", "s_neg", "w_pos", "w_neg")
 ARROWS = 17  # along a side, at most
@@ -60,16 +60,18 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     fig = style.new_figure(width=0.3 + 0.55 * per_row, height=0.08 + 0.9 * n_rows)
     style.set_headline(fig, _HEADLINE)
     fig.set_layout_engine("compressed")
+    titles = []
     for index, objective in enumerate(objectives):
         ax = fig.add_subplot(n_rows, per_row, index + 1)
         field = frame[frame["objective"] == objective]
         largest = float(np.hypot(field["w_pos"], field["w_neg"]).max()) or 1.0
         arrows = _draw_arrows(ax, field.assign(w_pos=field["w_pos"] / largest, w_neg=field["w_neg"] / largest), 1.0)
-        ax.set_title(f"{style.wrap_words(labels.label_text(str(objective)), 22)}\nlargest {largest:.3g}")
+        titles.append(f"{style.wrap_words(labels.label_text(str(objective)), 22)}\nlargest {largest:.3g}")
         ax.set_xlabel("positive similarity $s_+$" if index + per_row >= len(objectives) else "")
         ax.set_ylabel("negative similarity $s_-$" if index % per_row == 0 else "")
     bar = fig.colorbar(arrows, ax=list(fig.axes), label="size of the gradient / its largest")
     bar.outline.set_visible(False)
+    naming.title_panels(fig, titles, per_row)
     return fig
 
 

@@ -1,4 +1,4 @@
-"""Where the names of lines stand: beside the panel, level with their ends, or in a legend under the picture."""
+"""Where names stand: of lines beside the panel or in a legend under the picture, of panels above; no two touch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from scipy.optimize import isotonic_regression
 from . import style
 
 _LETTER = 0.58  # width of a letter, part of its size
-_FITS = 3  # drawings after which a legend fits: panels of a fixed shape may need more than the estimate
+_FITS = 6  # drawings after which all texts fit: panels of a fixed shape may need more than the estimate
+_LINE = 1.35  # height of a line of text, times its size
+_GAP = 0.05  # inches between the headline and the panels, and at the upper edge
+_EMPTY = 0.3  # inches at the upper and lower edges without anything, at most
 
 
 def legend_below(fig: Figure, handles: Sequence[Artist], title: str = "") -> None:
@@ -39,12 +42,50 @@ def legend_below(fig: Figure, handles: Sequence[Artist], title: str = "") -> Non
         handles, labels, loc="outside lower left", ncols=columns, title=title or None, title_fontsize=size,
         alignment="left", handletextpad=0.6, columnspacing=1.5,
     )  # fmt: skip
+    fit_height(fig)
+
+
+def title_panels(fig: Figure, titles: Sequence[str], per_row: int) -> None:
+    """Write a title above each panel, the first axes of a figure, which grows by the lines beyond two of each row.
+
+    Args:
+        fig: the picture, drawn but for its titles and its legend.
+        titles: of the panels, row by row.
+        per_row: panels of a row.
+    """
+    for ax, title in zip(fig.axes, titles, strict=False):
+        ax.set_title(title)
+    size = FontProperties(size=mpl.rcParams["axes.titlesize"]).get_size_in_points()
+    rows = [titles[start : start + per_row] for start in range(0, len(titles), per_row)]
+    more = sum(max(0, max(title.count("\n") for title in row) - 1) for row in rows)
+    fig.set_figheight(fig.get_figheight() + more * _LINE * size / 72)
+    fit_height(fig)
+
+
+def fit_height(fig: Figure) -> None:
+    """Set the height at which panels and texts are inside, none touches the headline, and no band is empty."""
     for _ in range(_FITS):
         fig.draw_without_rendering()
-        missing = float(fig.get_tightbbox().y1) - fig.get_figheight()
-        if missing <= 0:
+        box, height = fig.get_tightbbox(), fig.get_figheight()
+        outside = max(0.0, box.y1 - height) + max(0.0, -box.y0)
+        missing = max(outside, _overlap_with_headline(fig))
+        empty = max(0.0, height - box.y1) + max(0.0, box.y0)
+        if missing > 0:
+            fig.set_figheight(height + missing + _GAP)
+        elif empty > _EMPTY:
+            fig.set_figheight(height - empty + _EMPTY / 2)
+        else:
             break
-        fig.set_figheight(fig.get_figheight() + missing + 0.05)
+
+
+def _overlap_with_headline(fig: Figure) -> float:
+    """Return by how many inches the panels, with their titles, reach into the headline; below 0 where they do not."""
+    headline = fig._suptitle  # type: ignore[attr-defined]
+    if headline is None or not fig.axes:
+        return 0.0
+    bottom = headline.get_window_extent().y0
+    tops = [box.y1 for box in (ax.get_tightbbox() for ax in fig.axes) if box is not None]
+    return float(max(tops, default=-math.inf) - bottom) / fig.dpi
 
 
 def redraw_legend(legend: Any, inches: float, dpi: float) -> npt.NDArray[np.uint8]:

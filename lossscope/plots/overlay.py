@@ -78,7 +78,7 @@ def draw_path(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     epochs = sorted(frame["epoch"].dropna().unique())
     if len(epochs) < 2:
         raise InputError(f"a path must have two epochs or more; got {len(epochs)}. Use {_NAME}.draw for one")
-    colours = _colour_sequence(len(epochs))
+    colours = colour_sequence(len(epochs))
     clouds = [frame[frame["epoch"] == epoch] for epoch in epochs]
     for cloud, colour in zip(clouds, colours, strict=True):
         _draw_cloud(ax, cloud, colour, SHARES[1:], "-")
@@ -116,8 +116,8 @@ def _source_handles(frame: pd.DataFrame) -> list[Line2D]:
 
 def _epoch_handles(frame: pd.DataFrame) -> list[Line2D]:
     epochs = sorted(frame["epoch"].dropna().unique())
-    colours, handles = _colour_sequence(len(epochs)), []
-    for index in _evenly_spaced(len(epochs)):
+    colours, handles = colour_sequence(len(epochs)), []
+    for index in evenly_spaced(len(epochs)):
         marker = "o" if index == 0 else "s" if index == len(epochs) - 1 else ""
         handles.append(Line2D([], [], color=colours[index], marker=marker, label=f"epoch {epochs[index]:g}"))
     return handles
@@ -186,7 +186,8 @@ def _white_edge(width: float) -> list[patheffects.AbstractPathEffect]:
     return [patheffects.withStroke(linewidth=width + 1.6, foreground="white", alpha=0.8)]
 
 
-def _colour_sequence(number: int) -> list[str]:
+def colour_sequence(number: int) -> list[str]:
+    """Return the colours of epochs in their order, light to dark."""
     return [to_hex(colour) for colour in colormaps["plasma_r"](np.linspace(0.12, 1.0, number))]
 
 
@@ -214,7 +215,7 @@ def _colour_and_dashes(index: int) -> tuple[str, Any]:
     return _COLOURS[index % len(_COLOURS)], _DASHES[index // len(_COLOURS) % len(_DASHES)]
 
 
-def _evenly_spaced(number: int) -> list[int]:
+def evenly_spaced(number: int) -> list[int]:
     """Return 0..number-1, at most NAMED of them, evenly spaced, with the first and the last."""
     return sorted({round(float(index)) for index in np.linspace(0, number - 1, min(number, NAMED))})
 

@@ -14,7 +14,7 @@ COLUMNS = ("label", "side", "s", "weight")
 SIDES = {"positive": "positive similarity $s_+$", "negative": "negative similarity $s_-$"}
 _HEADLINE = "Weight of a pair at each similarity, as a positive and as a negative"
 _NAME = "pair_curves"
-_FAR = 4  # times the second highest line: if the highest is above this, the axis is logarithmic
+_FAR = 4  # times the second highest line: if the highest is above this, the axis is that of asinh
 _SHORT = 14  # characters: longer names would take the width of the panels
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)))
 _End = tuple[float, float, str, str]  # x, y, name and colour of the right end of a line
@@ -25,8 +25,9 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
     A line that falls to the right on the positive side gives less weight to positives that are already close; a line
     that rises on the negative side gives more to hard negatives; a flat line treats all equally. One side of GOAL
-    Figure 3; when the frame has both, the names of the lines state the side. Where one line rises far above all others
-    the axis is logarithmic above 1, which its label states.
+    Figure 3; when the frame has both, the names of the lines state the side. A weight below 0 pulls a negative. Where a
+    line rises far above all others the axis is that of asinh, which its label states: without a kink, nearly linear
+    near 0 and logarithmic far above.
 
     Args:
         frame: columns COLUMNS; side is positive or negative.
@@ -58,6 +59,8 @@ def _draw_lines(frame: pd.DataFrame, ax: Axes) -> tuple[Axes, list[_End]]:
     ax.margins(x=0)
     ax.locator_params(axis="x", nbins=6)
     _scale(ax, frame)
+    if frame["weight"].min() < 0:
+        ax.axhline(0, color="0.6", linewidth=0.8, zorder=0)
     return ax, ends
 
 
@@ -104,19 +107,19 @@ def _names(frame: pd.DataFrame) -> dict[str, str]:
 
 
 def _scale(ax: Axes, frame: pd.DataFrame) -> None:
-    """Use a linear axis; logarithmic above 1 where the highest line would press the others together."""
+    """Use a linear axis; that of asinh where the highest line would press the others together."""
     highest = sorted(frame.groupby(["label", "side"], observed=True)["weight"].max().dropna())
     if len(highest) < 2 or highest[-1] <= _FAR * max(highest[-2], 1.0):
         return
     top = highest[-1] * 1.15
-    ax.set_yscale("symlog", linthresh=1, linscale=1.5)
-    ticks = [0.0, 0.5, *(base * 10.0**power for power in range(6) for base in (1, 2, 5))]
-    low = min(0.0, float(frame["weight"].min()))
-    ax.set_ylim(low - 0.06, top)
-    ax.set_yticks([tick for tick in ticks if tick <= top])
+    ax.set_yscale("asinh", linear_width=1.0)
+    ticks = [0.5, *(base * 10.0**power for power in range(6) for base in (1, 2, 5))]
+    low = min(0.0, float(frame["weight"].min())) - 0.06
+    ax.set_ylim(low, top)
+    ax.set_yticks([tick for tick in (0.0, *ticks, *(-tick for tick in ticks)) if low <= tick <= top])
     ax.yaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
     ax.minorticks_off()
-    ax.set_ylabel("weight (log above 1)")
+    ax.set_ylabel("weight (asinh scale)")
 
 
 def _check(frame: pd.DataFrame) -> None:

@@ -189,13 +189,13 @@ def single_value(frame: pd.DataFrame, column: str, what: str) -> str:
 
 
 def wrap_spec(text: str, width: int) -> str:
-    """Break a spec after colons or commas into lines of at most `width` characters."""
+    """Break a spec after colons or commas, and longer pieces anywhere, into lines of at most `width` characters."""
     lines = [""]
     for piece in re.findall(r"[^,:]*[,:]?", text):
         if lines[-1] and len(lines[-1]) + len(piece) > width:
             lines.append("")
         lines[-1] += piece
-    return "\n".join(lines)
+    return "\n".join(line[start : start + width] for line in lines for start in range(0, max(len(line), 1), width))
 
 
 def wrap_words(text: str, width: int) -> str:
@@ -203,7 +203,7 @@ def wrap_words(text: str, width: int) -> str:
     if " " not in text:
         return wrap_spec(text, width)
     joined = text.replace(" = ", "\xa0=\xa0")  # an equation stays on one line
-    return textwrap.fill(joined, width, break_long_words=False).replace("\xa0", " ")
+    return textwrap.fill(joined, width).replace("\xa0", " ")
 
 
 def deviation(values: pd.Series[float]) -> float | None:

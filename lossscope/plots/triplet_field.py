@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 
 from lossscope.errors import InputError
 
-from . import contours, labels, style
+from . import contours, labels, naming, style
 
+COLUMNS = ("objective", "s_pos", "s_neg", "w_neg")
 _LINES = 10  # parts of the range of weights that contour lines divide
 _COLOUR = "#D55E00"  # of the margin
 _NAME = "triplet_field"
@@ -87,18 +88,20 @@ def draw_many(
     used = list(grid.flat[: len(objectives)])
     several = len(objectives) > 1
     signed = any(np.nanmin(w) < 0 for _, _, w, _ in fields)  # one colour map for all, as there is one bar
+    titles = []
     for index, (ax, objective) in enumerate(zip(used, objectives, strict=True)):
         x, y, w, label = fields[index]
         largest = (float(np.nanmax(np.abs(w))) or 1.0) if several else 1.0
         own_margin = margin.get(str(objective)) if isinstance(margin, Mapping) else margin
         mesh = _draw_panel(ax, x, y, w / largest, own_margin, signed, pale)
         name = style.wrap_words(labels.label_text(str(objective)), 22 if several else 30)
-        ax.set_title(f"{name}\nlargest weight {largest:.3g}" if several else name)
+        titles.append(f"{name}\nlargest weight {largest:.3g}" if several else name)
         ax.tick_params(labelbottom=index + per_row >= len(objectives))
         ax.set_xlabel("positive similarity $s_+$" if index + per_row >= len(objectives) else "")
         ax.set_ylabel("negative similarity $s_-$" if index % per_row == 0 else "")
     bar = fig.colorbar(mesh, ax=used, label="weight / its largest" if several else label)
     bar.outline.set_visible(False)
+    naming.title_panels(fig, titles, per_row)
     return fig
 
 

@@ -25,12 +25,14 @@ class Tangent(Probe):
     """|g − (g·v) v| for every query v, g = dL/dv = Σ_c W_c t_c, and radial = |g·v| / |g|.
 
     Only this tangent part of g turns v; normalising v again removes the part along v. `of=candidate` gives the same for
-    each candidate t, with h = dL/dt = Σ_q W_qc v_q over the queries of the batch. W is the gradient of the summed query
-    losses.
+    each candidate t, with h = dL/dt = Σ_q W_qc v_q over the queries of the batch; `of=hardest` for the hardest negative
+    t of each query, with h = W_qt v_q of this query alone: |W_qt| |v_q| sin θ(v_q, t), eq. (12) and (18), which goes to
+    0 as v·t goes to 1. W is the gradient of the summed query losses.
 
     Statistics:
-        tangent, candidate_tangent: norm of the tangent part; mean, and quantiles at 10, 50 and 90 %.
-        radial, candidate_radial: |g·v| / |g|; NaN where g is no larger than the rounding errors of its terms.
+        tangent, candidate_tangent, hardest_tangent: norm of the tangent part; mean, and quantiles at 10, 50 and 90 %.
+        radial, candidate_radial, hardest_radial: |g·v| / |g|; NaN where g is no larger than the rounding errors of its
+            terms.
         bound_17: Σ_c |W_c| |P(t_c − t₊)| + |Σ_c W_c| |P t₊| with P x = x − (x·v) v and t₊ the best positive; queries
             only. For losses of differences s_n − s₊ with one positive this is eq. (17) as printed. It adds the norms of
             the terms that eq. (14) adds, and is never below the exact norm.
@@ -39,18 +41,18 @@ class Tangent(Probe):
     Source: Li et al. 2022 (Unified loss), eq. 11 and 14-18.
     """
 
-    of: Literal["query", "candidate"] = "query"  # side to measure
+    of: Literal["query", "candidate", "hardest"] = "query"  # vectors to measure
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "embeddings"})
     needs_objective: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.of not in ("query", "candidate"):
-            raise InputError(f"of must be query or candidate; got {self.of!r}")
+        if self.of not in ("query", "candidate", "hardest"):
+            raise InputError(f"of must be query, candidate or hardest; got {self.of!r}")
 
     @property
     def axis(self) -> Axis:  # type: ignore[override]
-        """Queries or candidates."""
-        return self.of
+        """Candidates, or queries: each has one hardest negative."""
+        return "candidate" if self.of == "candidate" else "query"
 
     def tile(self, view: View) -> Accumulators:
         queries, candidates = view.embeddings()
@@ -58,6 +60,9 @@ class Tangent(Probe):
         if self.of == "query":
             columns = _tangent_and_radial(torch.bmm(W, candidates), queries, W.abs().sum(2))
             columns["bound_17"] = _bound(view, W, queries, candidates)
+            return {name: Accumulator(value.flatten()) for name, value in columns.items()}
+        if self.of == "hardest":
+            columns = _of_hardest(view.extremes.column.clamp(min=0).view(len(W), -1), W, queries, candidates)
             return {name: Accumulator(value.flatten()) for name, value in columns.items()}
         return {
             "gradient": Accumulator(torch.bmm(W.transpose(1, 2), queries), "sum"),
@@ -67,13 +72,13 @@ class Tangent(Probe):
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         sums = {name: part.value for name, part in accumulators.items()}
-        if self.of == "query":
+        if self.of != "candidate":
             return sums
         columns = _tangent_and_radial(sums["gradient"], sums["candidates"], sums["terms"])
         return {name: value.flatten() for name, value in columns.items()}
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
-        return (*_statistics(""), _BOUND) if self.of == "query" else _statistics("candidate_")
+        return (*_statistics(""), _BOUND) if self.of == "query" else _statistics(f"{self.of}_")
 
 
 def _statistics(prefix: str) -> tuple[Statistic, ...]:
@@ -99,25 +104,42 @@ def _tangent_and_radial(gradient: Tensor, vectors: Tensor, terms: Tensor) -> dic
     }
 
 
+def _of_hardest(column: Tensor, W: Tensor, queries: Tensor, candidates: Tensor) -> dict[str, Tensor]:
+    """Return tangent and radial of W_qn v_q at the hardest negative n, |W_qn|, cosine of v_q and n; (k, q) each.
+
+    Args:
+        column: (k, q) of the hardest negative.
+        W: (k, q, c).
+        queries: (k, q, d).
+        candidates: (k, c, d).
+    """
+    hardest, w = _select(candidates, column), W.gather(2, column[:, :, None])
+    return {
+        **_tangent_and_radial(w * queries, hardest, w.abs().squeeze(2)),
+        "weight": w.abs().squeeze(2),
+        "similarity": (normalise(queries) * normalise(hardest)).sum(2),
+    }
+
+
 def _bound(view: View, W: Tensor, queries: Tensor, candidates: Tensor) -> Tensor:
     """(k, q) eq. (17), with |P(t_c − t₊)|² = |t_c − t₊|² − ((t_c − t₊)·v)².
 
-    The first term is computed from candidates minus their mean, which keeps the digits of close ones.
+    In float64, from candidates minus their mean: the root of a rounding error of 6e-8 would be 2e-4 a term, in the term
+    of t₊ itself, which is 0, too.
     """
-    best = _best_positive(view).view(len(W), -1)
+    best, dtype = _best_positive(view).view(len(W), -1), W.dtype
+    W, queries, candidates = W.double(), queries.double(), candidates.double()
     centred = candidates - candidates.mean(1, keepdim=True)
-    squares = centred.square().sum(2)
-    positive_squares = squares.gather(1, best)[:, :, None]
+    squares, unit = centred.square().sum(2), queries / queries.norm(dim=2, keepdim=True)
     products = torch.bmm(_select(centred, best), centred.transpose(1, 2))
-    distances = squares[:, None, :] + positive_squares - 2 * products
-    lengths = queries.norm(dim=2, keepdim=True)
-    S = view.rows.S.reshape(W.shape)
-    along = (S - S.gather(2, best[:, :, None])) / lengths
-    terms = (distances - along.square()).clamp(min=0).sqrt()
-    positive, unit = _select(candidates, best), queries / lengths
+    distances = squares[:, None, :] + squares.gather(1, best)[:, :, None] - 2 * products
+    S = torch.bmm(unit, centred.transpose(1, 2))
+    along = S - S.gather(2, best[:, :, None])
+    terms = (distances - along.square()).clamp(min=0).sqrt().scatter(2, best[:, :, None], 0.0)
+    positive = _select(candidates, best)
     remainder = (positive - (positive * unit).sum(2, keepdim=True) * unit).norm(dim=2)
     bound: Tensor = (W.abs() * terms).sum(2) + W.sum(2).abs() * remainder
-    return bound
+    return bound.to(dtype)
 
 
 def _select(vectors: Tensor, rows: Tensor) -> Tensor:

@@ -97,3 +97,37 @@ def test_the_path_of_a_run(tiny_run: Path) -> None:
     words = Path("p.svg").read_text(encoding="utf-8")
     assert "after epoch 1" in words
     assert "after epoch 2" in words
+
+
+def test_pair_weights_begin_at_0_or_where_low_says() -> None:
+    """`--low -1` began at 0 without a word."""
+    starts = []
+    for low in ([], ["--low", "-1"]):
+        rows = pd.read_csv(io.StringIO(diagram("--pair", "lin", *low, *FEW, "--format", "csv", "-q").stdout))
+        starts.append(rows.loc[rows["side"] == "negative", ["s", "weight"]].iloc[0].tolist())
+    assert starts == [[0.0, 0.0], [-1.0, -1.0]]
+
+
+LOSSES = ("--objective", "triplet-sh", "--objective", "unified:gamma=5")
+
+
+def test_a_query_on_the_circle() -> None:
+    assert printed_names(*LOSSES, "--on-circle", "0.5,0.7,0.2", "-o", "a.png") == [
+        "a.png", "a-pairs.png", "a-circle.png"
+    ]  # fmt: skip
+    with Image.open("a-circle.png") as picture:
+        assert "it moves the negatives at similarity 0.7" in picture.text["Description"]  # type: ignore[attr-defined]
+    wrong = diagram("--on-circle", "near")
+    assert wrong.exit_code == 2 and "similarities with commas" in wrong.stderr
+
+
+def test_tangents_of_the_epochs_of_a_run_are_a_picture_and_numbers_that_render_draws(tiny_run: Path) -> None:
+    line = (*LOSSES, "--overlay", tiny_run, "--path", "--tangent")
+    assert printed_names(*line, "-o", "a.svg")[-1] == "a-tangent.svg"
+    words = Path("a-tangent.svg").read_text(encoding="utf-8")
+    assert "after epoch 1: median" in words and "after epoch 2: median" in words
+    Path("rows.csv").write_text(diagram(*line, *FEW, "--format", "csv", "-q").stdout.split("\n\n")[-1])
+    assert lossscope("render", "tangent_cloud", "rows.csv", "-o", "b.png").exit_code == 0
+    assert pd.read_csv("rows.csv").groupby("objective")["epoch"].unique().map(list).tolist() == [[1.0, 2.0]] * 2
+    missing = diagram(*LOSSES, "--tangent")
+    assert missing.exit_code == 2 and "--tangent needs an --overlay" in missing.stderr

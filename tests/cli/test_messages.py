@@ -171,7 +171,7 @@ LINES = [
     ("nonsense", 2, "No such command 'nonsense'"),
     # Probes and differences
     ("weight-mass dump.npz --objective triplet --eps=-1", 1, "eps must be a number >= 0; got -1"),
-    ("tangent dump.npz --objective triplet --of batch", 2, "must be one of query, candidate"),
+    ("tangent dump.npz --objective triplet --of batch", 2, "must be one of query, candidate, hardest"),
     ("probe dump.npz --objective triplet --probes cocoa", 2, "did you mean"),
     ("probe dump.npz --objective triplet --probes cocos:epsilon=1", 2, "did you mean"),
     ("cocos dump.npz --objective ntxent --curve a.txt", 2, "--curve must end in .csv, .pdf, .png or .svg; got 'a.txt'"),

@@ -48,6 +48,18 @@ def test_a_file_without_the_columns_of_a_picture_says_which(picture: str) -> Non
     assert not list(Path().glob("*.png"))
 
 
+def test_of_several_tables_the_one_with_the_columns_is_drawn() -> None:
+    """`diagram --objective` prints a field and curves: no picture could be drawn of that file."""
+    printed = lossscope("diagram", "--objective", "ntxent", "--points", "5", "--format", "csv", "--quiet").stdout
+    first, second = printed.split("\n\n")
+    rows = f'{first}\n\n"label",note\n"a ""name"" of\n\ntwo lines",b\n\n{second}'
+    Path("rows.csv").write_text(rows, encoding="utf-8")
+    for picture in ("triplet_field", "pair_curves"):
+        result = lossscope("render", picture, "rows.csv")
+        assert result.exit_code == 0, result.stderr
+    assert lossscope("render", "hubness", "rows.csv").exit_code == 1
+
+
 def test_damaged_files_are_refused() -> None:
     Path("empty.csv").touch()
     Path("torn.parquet").write_bytes(b"PAR1torn")

@@ -14,7 +14,14 @@ from scipy import stats
 from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.similarity import normalise
-from lossscope.engine.similarity_clouds import COLUMNS, hardest_negative_counts, join_clouds, similarity_cloud
+from lossscope.engine.similarity_clouds import (
+    COLUMNS,
+    PAIR_COLUMNS,
+    hardest_negative_counts,
+    join_clouds,
+    similarity_cloud,
+    tangent_cloud,
+)
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.io.run_folder import epoch_checkpoints
@@ -121,3 +128,15 @@ def test_sources_of_one_name_are_distinguished(embedded: SplitEmbeddings) -> Non
     joined = join_clouds([cloud, cloud, other, cloud.assign(epoch=1.0), cloud.assign(epoch=2.0)])
     assert list(joined["source"].unique()) == ["a.pt", "a.pt (2)", "b.pt"]
     assert len(joined) == 5 * len(cloud)
+
+
+def test_tangents_are_weight_times_sine_of_the_hardest_negatives_of_the_same_batches(embedded: SplitEmbeddings) -> None:
+    specs = {"Triplet-HN": "triplet_sh:margin=0.2", "range": "unified:gamma=1..9/2"}
+    pairs, cloud = tangent_cloud(embedded, specs, 8, 3), similarity_cloud(embedded, 8, 3)
+    assert [*pairs.columns, "epoch"] == [*(name for name in PAIR_COLUMNS if name != "epoch"), "epoch"]
+    assert set(pairs["objective"]) == {"Triplet-HN", "unified:gamma=1", "unified:gamma=9"}
+    np.testing.assert_allclose(pairs["tangent"], pairs["weight"] * np.sqrt(1 - pairs["similarity"] ** 2), atol=1e-6)
+    hardest = pairs[pairs["objective"] == "Triplet-HN"].sort_values(["direction", "query", "similarity"])
+    cloud = cloud.sort_values(["direction", "query", "s_neg"])
+    np.testing.assert_allclose(hardest["similarity"], cloud["s_neg"], atol=1e-6)
+    np.testing.assert_array_equal(hardest["weight"], (0.2 + cloud["s_neg"] - cloud["s_pos"] > 0).astype(float))

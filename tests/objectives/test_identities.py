@@ -88,6 +88,16 @@ def test_an_empty_set_lets_the_negative_weight_of_sig_ms_grow_to_148() -> None:
     assert float(W.max()) == pytest.approx(148.413, rel=1e-5)
 
 
+@each("variant, m_plus, m_minus", [("paper", 0.0, 0.0), ("released", -0.25, 0.25)])
+def test_ties_are_outside_the_sets_of_the_paper_and_inside_those_of_the_code(
+    variant: str, m_plus: float, m_minus: float
+) -> None:
+    """In row 0, another row's positive is s_n* + ms_eps, and a negative the smallest positive − ms_eps."""
+    S = torch.tensor([[0.25, 0.125, 0.375], [0.0, 0.5, 0.0], [0.0, 0.0, 0.875]], dtype=torch.float64)
+    W = evaluate(f"goal:triplet=con,pair=lin-ms,ms_eps=0.125,margin=1,variant={variant}", S).W
+    assert W[0].tolist() == [-(1 - m_plus) * 0.75, 0.0, (1 + m_minus) * 0.375]
+
+
 def test_smoothap_of_one_positive_and_one_negative_is_a_rank_of_two() -> None:
     match = torch.tensor([[True, False]])
     S = torch.tensor([[0.31, 0.3]], dtype=torch.float64)

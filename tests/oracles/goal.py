@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -103,11 +104,12 @@ def weights(
 ) -> Array:
     W = np.zeros_like(S)
     all_rows = rows(S, match, valid)
+    below = operator.le if variant == "released" else operator.lt
     for q, p, n, others in all_rows:
         s, h = S[q, p], S[q, n]
-        near = [S[r, other] for r, other, _, _ in all_rows if r != q and S[r, other] <= h + ms_eps]
+        near = [S[r, other] for r, other, _, _ in all_rows if r != q and below(S[r, other], h + ms_eps)]
         smallest = min(S[r, other] for r, other, _, _ in all_rows)
-        hard = [S[q, c] for c in others if S[q, c] >= smallest - ms_eps]
+        hard = [S[q, c] for c in others if below(smallest - ms_eps, S[q, c])]
         if pair == "sig-ms":
             m_p = mean([math.exp(alpha * (s - r)) for r in near])
             m_n = mean([math.exp(-beta * (h - r)) for r in hard])

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lossscope.engine.weight_fields import fields, goal_specs, pair_curves, weights_at
+from lossscope.engine.weight_fields import circle_steps, fields, goal_specs, pair_curves, weights_at
+from lossscope.plots import circle_steps as circle
 from lossscope.plots import (
     cosines,
     count_recall,
@@ -26,6 +27,7 @@ from lossscope.plots import (
     sensitivity,
     spectrum,
     tangent,
+    tangent_cloud,
     training,
     trajectory,
     triplet_field,
@@ -158,7 +160,24 @@ def _goal() -> tuple[pd.DataFrame, pd.DataFrame]:
     return rows[rows["objective"] == rows["objective"].iloc[-1]], rows
 
 
+def _hardest() -> pd.DataFrame:
+    s = _rng().uniform(0, 1, 200)
+    shared = {"source": "runs/a/best.pt", "similarity": s, "weight": s, "tangent": s * np.sqrt(1 - s**2)}
+    parts = [
+        pd.DataFrame({"objective": name, "epoch": epoch, **shared})
+        for name in ("vlc", "unified")
+        for epoch in (1.0, 2.0)
+    ]
+    return pd.concat(parts)
+
+
+def _circle() -> tuple[pd.DataFrame, pd.DataFrame]:
+    rows = circle_steps({name: name for name in ("triplet_sh", "unified:gamma=5")}, (0.5, 0.7, 0.2))
+    return rows[rows["objective"] == "triplet_sh"], rows
+
+
 FRAMES: dict[ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
+    circle: _circle,
     cosines: lambda: (_cosines(), _cosines()),
     count_recall: lambda: (_counts()[lambda rows: rows["panel"] == "VSE++, scenes"], _counts()),
     curves: lambda: (pair_curves(), pair_curves()),
@@ -174,6 +193,7 @@ FRAMES: dict[ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
     sensitivity: lambda: (_varied()[lambda rows: rows["parameter"] == "margin"], _varied()),
     spectrum: lambda: (_spectrum(), _spectrum()),
     tangent: lambda: (_norms()[lambda rows: rows["label"] == "a"], _norms()),
+    tangent_cloud: lambda: (_hardest()[lambda rows: rows["objective"] == "vlc"], _hardest()),
     training: lambda: (_epochs(), _epochs()),
     trajectory: lambda: (_epochs()[lambda rows: rows["run"] == "triplet_sh"], _epochs()),
     triplet_field: _goal,

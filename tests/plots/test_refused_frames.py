@@ -11,6 +11,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.plots import (
+    circle_steps,
     count_recall,
     differences,
     direction_field,
@@ -23,6 +24,7 @@ from lossscope.plots import (
     power,
     sensitivity,
     tangent,
+    tangent_cloud,
     training,
     trajectory,
     triplet_field,
@@ -44,10 +46,10 @@ def twice(frame: pd.DataFrame, **changed: Any) -> pd.DataFrame:
 
 
 @each("picture, column", [
-    (count_recall, "panel"), (direction_field, "w_pos"), (eps_curve, "mean"), (hubness, "count"), (overlay, "s_neg"),
-    (pair_cloud, "w_neg"), (pair_curves, "weight"), (power, "mdd_low"), (sensitivity, "seed"), (tangent, "value"),
-    (training, "rsum"), (trajectory, "neg_q90"), (triplet_field, "s_neg"), (weight_field, "w_pos"),
-    (weight_mass, "mean"), (what_if, "std"),
+    (circle_steps, "dx"), (count_recall, "panel"), (direction_field, "w_pos"), (eps_curve, "mean"), (hubness, "count"),
+    (overlay, "s_neg"), (pair_cloud, "w_neg"), (pair_curves, "weight"), (power, "mdd_low"), (sensitivity, "seed"),
+    (tangent, "value"), (tangent_cloud, "weight"), (training, "rsum"), (trajectory, "neg_q90"),
+    (triplet_field, "s_neg"), (weight_field, "w_pos"), (weight_mass, "mean"), (what_if, "std"),
 ])  # fmt: skip
 def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> None:
     single, many = FRAMES[picture]()
@@ -58,6 +60,9 @@ def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> 
 
 # picture, its function, a change of its frame, and the message
 @each("picture, name, change, message", [
+    (circle_steps, "draw", lambda f: f.assign(role="image"), "role must be one of query, positive, negative"),
+    (circle_steps, "draw", lambda f: f.assign(x=2.0), "of length 1"),
+    (circle_steps, "draw", lambda f: twice(f, objective="b"), "one objective"),
     (count_recall, "draw_many", lambda f: f.assign(direction="sideways"), SIDEWAYS),
     (count_recall, "draw_many", twice, "got some twice"),
     (count_recall, "draw_many", lambda f: f.assign(rsum=NAN), "both count and rsum; got none"),
@@ -87,6 +92,9 @@ def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> 
     (tangent, "draw", lambda f: f.assign(value=NAN), "known norm; got none"),
     (tangent, "draw", lambda f: f.assign(value=-1.0), "numbers >= 0"),
     (tangent, "draw", lambda f: twice(f, label="b"), "one label"),
+    (tangent_cloud, "draw", lambda f: f.assign(tangent=-1.0), "weights and norms >= 0"),
+    (tangent_cloud, "draw_many", lambda f: f.assign(similarity=2.0), "similarities in -1..1"),
+    (tangent_cloud, "draw", lambda f: twice(f, source="b"), "one source"),
     (training, "draw", lambda f: f.assign(loss=NAN, rsum=NAN), "a loss or an rsum; got none"),
     (trajectory, "draw", lambda f: twice(f, run="b"), "draw_many"),
     (triplet_field, "draw", lambda f: f.iloc[:0], "at least one row"),

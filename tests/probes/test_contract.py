@@ -18,6 +18,7 @@ OBJECTIVES = {  # of probes that read weights
     "influence": ("ntxent", "triplet", "goal:pair=sig", "siglip", "smoothap:tau=0.3"),
     "tangent": ("ntxent", "smoothap:tau=0.3"),
     "tangent:of=candidate": ("ntxent", "smoothap:tau=0.3"),
+    "tangent:of=hardest": ("ntxent", "smoothap:tau=0.3"),
     "weight_mass": MASSES,
 }
 APART = {"false_negatives", "parameter_gradients"}  # they read more than vectors, and have separate tests

@@ -45,7 +45,7 @@ def test_panels_give_the_statistics_of_the_whole_batch(
     embedded: SplitEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lossscope.engine.large_batches.PANEL", 60)
-    probes = (*WITHOUT_MODEL, "tangent:of=candidate")
+    probes = (*WITHOUT_MODEL, "tangent:of=candidate", "tangent:of=hardest")
     dense, counting_rule = (run_sweep(embedded, *probes, engine=engine) for engine in ("dense", "tiled"))
     assert {str(probe).partition(":")[0] for probe in dense.index.get_level_values("probe")} == set(WITHOUT_MODEL)
     assert dense.index.equals(counting_rule.index)

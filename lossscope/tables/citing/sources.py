@@ -19,7 +19,7 @@ _DEFINED: Mapping[str, Mapping[str, str]] = {
     "effective_rank": {"garrido2023": "effective_rank", "roy2007": "effective_rank"},
     "hubness": {"radovanovic2010": "hub_skewness"},
     "modality_gap": {"liang2022": "gap"},
-    "tangent": {"li2022": "tangent candidate_tangent bound_17"},
+    "tangent": {"li2022": "tangent candidate_tangent hardest_tangent bound_17"},
     "uniformity": {"wang2020": "uniformity"},
     "weight_mass": {"bleeker2022": "W_neg W_pos"},
 }
