@@ -70,7 +70,7 @@ def goal_losses() -> pd.DataFrame:
 
 
 def _similarities() -> Tensor:
-    """Return (B, B) similarities between -0.4 and 0.9, of which some violate the margin."""
+    """Return (B, B) similarities between -0.4 and 0.9; some violate the margin."""
     random = torch.rand(_BATCH, _BATCH, dtype=torch.float64, generator=torch.Generator().manual_seed(_SEED))
     return random * 0.8 - 0.4 + 0.5 * torch.eye(_BATCH, dtype=torch.float64)
 

@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 from lossscope.declarations import declarations
 from lossscope.plots import sensitivity, training, trajectory
 from tests.command_line import lossscope
@@ -25,6 +27,11 @@ COMMANDS = {  # picture -> what `lossscope diagram` needs to draw it
     "tangent_cloud": (*LOSSES, "--overlay", "{run}", "--path", "--tangent"),
 }
 TRAINED = (training, trajectory, sensitivity)  # of trained runs: `lossscope report` and `render` draw them
+
+
+@pytest.fixture(autouse=True)
+def _in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 def _figures(question: str) -> set[tuple[str, int]]:
