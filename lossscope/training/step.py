@@ -88,7 +88,7 @@ def train_step(
         objective = learnt.with_learnt(objective)
     if state.network_optimiser is not None and objective.network() is not None:
         _outer_step(task, state, objective, forward, BatchInputs(task.captions, batch, mask), S, seed)
-    masks = hide_negatives_of(task, batch, S, mask)
+    masks = hide_negatives_of(task, batch, S, mask, task.train)
     if monitor is not None:
         monitor.record(state.epoch, state.step, objective, S, masks)
     loss = batch_loss(objective, S.detach(), masks, task.recipe.reduction, pairs)

@@ -67,6 +67,11 @@ class Task:
         return input_keys(self.train)
 
     @cached_property
+    def val_input_keys(self) -> Pair[Rows | None]:
+        """Numbers of the validation items of both sides, as `input_keys`."""
+        return input_keys(self.val)
+
+    @cached_property
     def val_captions(self) -> CaptionBatcher:
         """The captions of the validation split."""
         return CaptionBatcher(self.val, self.tokeniser)
