@@ -85,6 +85,11 @@ class Run:
         return self.path / "probes.csv"
 
     @property
+    def labels(self) -> Path:
+        """Soft label of each training caption in the latest epoch, as --info takes it; absent where there is none."""
+        return self.path / "labels.npz"
+
+    @property
     def probe_schedule(self) -> Path:
         """Which probes run on which steps; absent when none do."""
         return self.path / "probes.toml"

@@ -68,9 +68,10 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, legend: bool = True, title
 def draw_many(frame: pd.DataFrame) -> Figure:
     """Which run separates positives from negatives, and does that show in loss and rsum?
 
-    Top: one panel of `draw` per run on shared axes. Under each: its loss in training and on the validation split, on its
-    own scale (losses of different objectives do not compare, nor training losses in and after a warm-up), logarithmic
-    if they are a decade apart. Bottom: rsum of all runs together. Figures 3 and 4 of the Unified-loss paper in one.
+    Top: one panel of `draw` per run on shared axes. Under each: its loss in training and on the validation split, on a
+    scale of its own (losses of different objectives do not compare, nor training losses in and after a warm-up),
+    logarithmic if they are a decade apart. Bottom: rsum of all runs together. Figures 3 and 4 of the Unified-loss paper
+    in one.
 
     Args:
         frame: columns COLUMNS; unknown values are NaN.

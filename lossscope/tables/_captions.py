@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from lossscope.declarations import published_caveat
+
 from . import runs
 from ._lines import Line
 from ._printed import PrintedTable
@@ -69,6 +71,8 @@ def published_notes(lines: Sequence[Line], printed: PrintedTable) -> list[str]:
     notes += [f"Published rows: {'; '.join(pairs)}."] if pairs else []
     if any(_is_other_data(line.data, str(line.printed["dataset"].iloc[0])) for line in matched):
         notes.append(_ORIENTATION)
+    caveats = dict.fromkeys(caveat for line in matched if (caveat := published_caveat(line.spec)))
+    notes += [f"{caveat[:1].upper()}{caveat[1:]}." for caveat in caveats]
     return notes + _differences(matched, printed)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from lossscope.core.distributed import process_group
+from lossscope.declarations import published_caveat
 from lossscope.errors import InputError
 from lossscope.io.remembered_trust import remember_trust, remembered_trust
 from lossscope.io.run_folder import Run
@@ -83,6 +84,8 @@ def _start(
     of_data = list(dict.fromkeys((*task.train.notices, *task.val.notices)))
     state = new_state(task)
     reason = why_no_validation_loss(task, state.model)
+    caveat = published_caveat(task.recipe.objective)
+    of_data += [caveat] if caveat else []
     of_data += [f"val_loss of metrics.csv stays empty: {reason}"] if reason else []
     for text in of_data:
         outputs.observers.notice(text)

@@ -1,4 +1,4 @@
-"""Compute the objective's loss on the validation split from the similarities that are ranked (Unified loss, Fig. 3a)."""
+"""Compute the objective's loss on the validation split, from the similarities that are ranked."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def validation_loss(task: Task, state: TrainState, S: Tensor) -> float:
 
     L is the recipe's objective with its reduction and masks, in the warm-up too, at the learnt scale and network. The
     batches b are made as those of training, from a seed of their own, so that every epoch and every run has the same
-    ones. No random generator moves. Numbers of pairs (--info) are of the training split: pairs of the validation split
-    have none. A loss of the model itself (VSRN's captions) is not in it.
+    ones. No random generator moves. Pairs of the validation split have no numbers of --info and no estimated labels,
+    as those are of the training split. A loss of the model itself (VSRN's captions) is not in it.
+    Figure 3 (a) of Li et al. 2022 plots it.
 
     Args:
         task: with the validation split.
