@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from lossscope.core.cached import cached_property
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
+from lossscope.registry import build
 
 from ._formulas import cross_entropy, positive_of
 from .base import LossObjective, Traits
 from .counting.softmax import SoftmaxRule
-from .ncr import NCR
-from .ssp import SSP
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Unified(LossObjective):
         return SoftmaxRule(self.gamma, lead=-self.gamma * self.margin)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
-        S = S * (_ssp_weight(S, mask) if self.weights == "ssp" else _weight(S, mask))
+        S = S * (_weight(S, mask) if self.weights is None else self._polynomial_weight(S, mask))
         excess = (S - positive_of(S, mask) + self._margins(S, mask)).masked_fill(mask.non_negatives, -torch.inf)
         exponents = torch.cat([torch.zeros_like(excess[:, :1]), self.gamma * excess], dim=1)
         return exponents.logsumexp(1) / self.gamma
@@ -77,19 +77,27 @@ class Unified(LossObjective):
         values, W = cross_entropy(logits.scatter_add_(1, mask.first_positive, lead), mask)
         return values / self.gamma, W if isinstance(weight, float) else W * weight
 
+    def _polynomial_weight(self, S: Tensor, mask: Mask) -> Tensor:
+        """(q, c) w whose product with S is the polynomials of SSP, without their constants."""
+        ssp = self._ssp
+        on_positive = torch.zeros_like(mask.match).scatter(1, mask.first_positive, True)
+        return torch.where(on_positive, -(ssp.p1 + ssp.p2 * S), ssp.n1 + ssp.n2 * S)
+
+    @cached_property
+    def _ssp(self) -> Any:
+        return build("objectives", "ssp")
+
+    @cached_property
+    def _ncr(self) -> Any:
+        return build("objectives", f"ncr:margin={self.margin!r}")
+
     def _margins(self, S: Tensor, mask: Mask) -> Tensor:
         """(q, 1) or (1, 1), m_q."""
         if self.margins == "ncr":
-            return NCR(self.margin).margins(S, mask)
+            margins: Tensor = self._ncr.margins(S, mask)
+            return margins
         given = mask.info.get("margin")
         return S.new_full((1, 1), self.margin) if given is None else _check_shape("margin", given, S)[:, None]
-
-
-def _ssp_weight(S: Tensor, mask: Mask) -> Tensor:
-    """(q, c) w whose product with S is the polynomials of SSP, without their constants."""
-    ssp = SSP()
-    on_positive = torch.zeros_like(mask.match).scatter(1, mask.first_positive, True)
-    return torch.where(on_positive, -(ssp.p1 + ssp.p2 * S), ssp.n1 + ssp.n2 * S)
 
 
 def _weight(S: Tensor, mask: Mask) -> Tensor | float:
