@@ -63,12 +63,15 @@ def listing(
         options = f":{item['options']}" if item["options"] else ""
         typer.secho(fold(f"{item['name']}{options}"), bold=True)
         typer.echo(fold(f"    {item['what']}"))
+        if item.get("caveat"):
+            typer.echo(fold(f"    Beside published numbers: {item['caveat']}."))
         if item["source"]:
             typer.echo(fold(f"    Source: {item['source']}"))
 
 
 def _described(item: Declaration) -> dict[str, str]:
-    return {"name": item.name, "what": item.question, "options": item.options, "source": item.source}
+    caveat = {"caveat": str(item.constants["caveat"])} if "caveat" in item.constants else {}
+    return {"name": item.name, "what": item.question, "options": item.options, "source": item.source, **caveat}
 
 
 def _presets() -> list[dict[str, str]]:

@@ -235,6 +235,10 @@ def _describe_traits(objective: Objective) -> list[str]:
         sentences.append("Training learns a network.")
     if traits.required_info:
         sentences.append(f"Training needs {_names(traits.required_info)} in `mask.info`.")
+    if traits.estimates_labels:
+        sentences.append("Training estimates `label` in `mask.info`.")
+    if objective.caveat:
+        sentences.append(f"Beside published numbers: {objective.caveat}.")
     if len(traits.conventions) > 1:
         sentences.append(f"Counting conventions: {', '.join(traits.conventions)}.")
     return sentences
@@ -254,6 +258,7 @@ def _files(name: str, objective: Objective) -> str:
     more = {
         "learnt_scale": objective.learnable,
         "meta_step": objective.network(),
+        "soft_labels": objective.traits.estimates_labels,
         "quintuplet_loss": objective.traits.required_info,
     }
     tests += [ROOT / "tests" / "training" / f"test_{module}.py" for module, needed in more.items() if needed]

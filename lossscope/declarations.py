@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .registry import NOT_ENTRIES, folder
+from .spec import Spec, parse_finite
 
 _HOME = Path(__file__).parent
 DRAWN = {"tables": ("tables", "build"), "pictures": ("plots", "draw"), "chapters": ("report/chapters", "build")}
@@ -52,6 +53,23 @@ class Declaration:
 def declarations(kind: str) -> tuple[Declaration, ...]:
     """Return every file of a registry, or of DRAWN, by name."""
     return tuple(map(_read, _files(kind)))
+
+
+def published_caveat(spec: str) -> str | None:
+    """Return what to say where the objective stands beside numbers of its paper; None where nothing needs to be said.
+
+    >>> published_caveat("rsp:a2=0.5"), published_caveat("triplet-sh")
+    (None, None)
+    """
+    parsed = Spec.parse(spec)
+    found = declaration("objectives", parsed.name.replace("-", "_").lower())
+    if found is None or not found.constants.get("caveat"):
+        return None
+    holds_for = found.constants.get("caveat_of", ())
+    defaults = {field.name: field.default for field in found.fields if field.name in holds_for}
+    if any(parse_finite(parsed.values.get(name, str(default))) != default for name, default in defaults.items()):
+        return None
+    return str(found.constants["caveat"])
 
 
 def declaration(kind: str, name: str) -> Declaration | None:

@@ -72,6 +72,7 @@ TRAITS = {
     "needs_embeddings": "needs_embeddings",
     "embeddings": "needs_embeddings",
     "own_unit": "own_unit",
+    "estimates_labels": "estimates_labels",
 }
 """Former attribute of an objective -> field of its `traits`; an error names the line to type in a plug-in."""
 

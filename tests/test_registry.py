@@ -171,7 +171,7 @@ def test_a_file_without_a_name_is_answered_with_what_it_defines(tmp_path: Path) 
 
 
 def test_an_unknown_key_lists_the_keys_and_the_nearest() -> None:
-    message = r"key of unified must be one of margin, gamma; got 'gama'; did you mean 'gamma'"
+    message = r"key of unified must be one of margin, gamma, weights, margins; got 'gama'; did you mean 'gamma'"
     with pytest.raises(SpecError, match=message):
         build("objectives", "unified:gama=3")
     with pytest.raises(SpecError, match=r"key of ntxent must be one of tau; got 'tua'"):

@@ -30,7 +30,7 @@ from .write_errors import explain_write_errors
 
 _SIMILARITIES = tuple(f"{side}_{q}" for side in ("pos", "neg") for q in ("mean", "q10", "q50", "q90"))
 _TYPES: dict[str, ColumnType] = {
-    **dict.fromkeys(("epoch", "step", "loss", "rsum", *_SIMILARITIES), "number"),
+    **dict.fromkeys(("epoch", "step", "loss", "val_loss", "rsum", *_SIMILARITIES), "number"),
     "objective": "text",
 }
 _OF_WARMUP: tuple[tuple[str, type[Any]], ...] = (("warmup", int), ("objective", str))  # keys of config.toml
@@ -71,7 +71,7 @@ class Run:
 
     @property
     def metrics(self) -> Path:
-        """One row per epoch, row 0 before training: loss, retrieval, similarities on the validation split."""
+        """One row per epoch, row 0 before training: losses, retrieval, similarities on the validation split."""
         return self.path / "metrics.csv"
 
     @property
@@ -83,6 +83,11 @@ class Run:
     def probes(self) -> Path:
         """One row per step on which probes ran: the statistics of `--probe` in its batch."""
         return self.path / "probes.csv"
+
+    @property
+    def labels(self) -> Path:
+        """Soft label of each training caption in the latest epoch, as --info takes it; absent where there is none."""
+        return self.path / "labels.npz"
 
     @property
     def probe_schedule(self) -> Path:
@@ -204,8 +209,9 @@ class Run:
         Of other sides than images and captions nDCG@10 of the first direction takes the place of rsum.
 
         `train` rows are steps, as running medians over 9 steps of an epoch, so that the last short batch of a summed
-        loss is no spike; `val` rows are epochs and have no loss: none is computed on the validation split. `warmup` is
-        the objective that an epoch of the warm-up trained with, None in every other.
+        loss is no spike. `val` rows are epochs; their loss is that of the run's own objective on the validation split,
+        in the warm-up too, NaN in runs of earlier versions. `warmup` is the objective that an epoch of the warm-up
+        trained with, None in every other.
 
         Args:
             label: value of the column run; the name of the folder where None.
@@ -216,7 +222,8 @@ class Run:
         epochs = self.epochs(label)
         column, score = score_column(epochs.columns)
         names = ["run", "epoch", "split", "loss", score.name, *_SIMILARITIES, "warmup"]
-        val = epochs.assign(split="val", loss=float("nan"), warmup=None).rename(columns={column: score.name})
+        loss = epochs["val_loss"] if "val_loss" in epochs else float("nan")
+        val = epochs.assign(split="val", loss=loss, warmup=None).rename(columns={column: score.name})
         if not self.trajectory.is_file():
             return val.reindex(columns=names)
         steps = _read_table(self.trajectory, "epoch", "step")

@@ -30,12 +30,12 @@ class RunTable:
     columns: tuple[str, ...] = ("epoch", "step")  # whose numbers are the place of a row
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Append rows; the first ones bring the header. Raises WriteError."""
+        """Append rows; the first ones bring the header, later ones write its columns alone. Raises WriteError."""
         rows = list(rows)
         if rows:
             new = not self.path.exists()
             with explain_write_errors(self.path), open(self.path, "a", encoding="utf-8", newline="") as file:
-                file.write(_csv(rows, list(rows[0]), header=new))
+                file.write(_csv(rows, list(rows[0]) if new else self._columns() or list(rows[0]), header=new))
 
     def sync(self) -> None:
         """Wait until the rows are on the disk. Raises WriteError."""
@@ -84,6 +84,11 @@ class RunTable:
         except InputError as error:
             raise InputError(f"{error}. {_ADVICE}") from error
 
+    def _columns(self) -> list[str]:
+        """Return the columns of the header: a run of an earlier version resumes with those that it began with."""
+        with open(self.path, encoding="utf-8", newline="") as file:
+            return next(csv.reader(file), [])
+
     def _place(self, row: Mapping[str, str]) -> Place:
         if not all(row.get(name, "").isdecimal() and len(row[name]) < 10 for name in self.columns):
             what = f"got a row without whole numbers in {' and '.join(self.columns)}"
@@ -99,7 +104,7 @@ class RunTable:
 def _csv(rows: Iterable[Mapping[str, Any]], names: list[str], header: bool) -> str:
     """Write rows as CSV text."""
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, names, lineterminator="\n")
+    writer = csv.DictWriter(buffer, names, lineterminator="\n", extrasaction="ignore")
     if header:
         writer.writeheader()
     writer.writerows(rows)

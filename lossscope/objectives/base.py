@@ -37,6 +37,8 @@ class Objective(Protocol):
     """A frozen dataclass; its fields are its hyper-parameters."""
 
     traits: ClassVar[Traits] = Traits()
+    caveat: ClassVar[str] = ""  # what a reader must know who compares it with the numbers of its paper
+    caveat_of: ClassVar[tuple[str, ...]] = ()  # options at whose defaults the caveat holds; none: it always does
 
     @property
     def counted_directions(self) -> tuple[CountedDirection, ...]:

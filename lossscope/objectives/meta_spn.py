@@ -41,6 +41,7 @@ class MetaSPN(LossObjective):
     seed: int = 0  # of its initial weights
     net: Path | None = None  # checkpoint or .safetensors file of a trained network
     traits: ClassVar[Traits] = Traits(needs_warmup=True)
+    caveat: ClassVar[str] = "the size and the learning rate of meta_spn's network are ours: no code is published"
 
     def __post_init__(self) -> None:
         if not (self.margin >= 0 and self.hidden >= 1 and self.meta_lr > 0):

@@ -23,7 +23,9 @@ class NCR(LossObjective):
 
     If several negatives are the hardest, the first one has the weight.
     y in [0, 1] is the soft label of the query's pair, `mask.info["label"]` (q,); without labels y = 1, which is
-    triplet_sh for every map. map=linear: m(y) = margin · y; map=sine: m(y) = margin (sin(pi y − pi/2)/2 + 1/2).
+    triplet_sh for every map. Training estimates the labels anew before each epoch after the warm-up
+    (lossscope/training/soft_labels.py), unless --info has them; a probe has none.
+    map=linear: m(y) = margin · y; map=sine: m(y) = margin (sin(pi y − pi/2)/2 + 1/2).
     Both directions use the query's own label (eq. 27 of the Unified paper); the released t2i uses that of each
     negative's pair instead.
     W: +1 on the hardest negative, −1 on the positive, if violating.
@@ -36,8 +38,9 @@ class NCR(LossObjective):
     base: float = 10.0  # of the exponential map
     map: Literal["exponential", "linear", "sine"] = "exponential"  # from the label to the margin
     traits: ClassVar[Traits] = Traits(
-        statistics=("C_q", "C_q_all", "C_B", "C_0"), optional_info=("label",), needs_warmup=True
+        statistics=("C_q", "C_q_all", "C_B", "C_0"), optional_info=("label",), needs_warmup=True, estimates_labels=True
     )
+    caveat: ClassVar[str] = "the labels of ncr come from one network; in the paper two networks label for each other"
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:
@@ -55,9 +58,11 @@ class NCR(LossObjective):
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         hardest, _ = hardest_negative(S, mask)
-        return (self._margins(_labels(S, mask)) - positive_of(S, mask) + hardest).relu().squeeze(1)
+        return (self.margins(S, mask) - positive_of(S, mask) + hardest).relu().squeeze(1)
 
-    def _margins(self, y: Tensor) -> Tensor:
+    def margins(self, S: Tensor, mask: Mask) -> Tensor:
+        """m(y), (q, 1). Raises InputError for labels of another shape or outside [0, 1]."""
+        y = _labels(S, mask)
         if self.map == "linear":
             return self.margin * y
         if self.map == "sine":
@@ -66,7 +71,7 @@ class NCR(LossObjective):
 
 
 def _labels(S: Tensor, mask: Mask) -> Tensor:
-    """(q, 1) y, one number a query. Raises InputError for labels of another shape or outside [0, 1]."""
+    """(q, 1) y, one number a query."""
     label = mask.info.get("label")
     if label is None:
         return S.new_ones(len(S), 1)

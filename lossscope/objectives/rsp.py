@@ -34,6 +34,11 @@ class RSP(LossObjective):
     a2: float = 0.0  # quadratic coefficient of G
     a3: float = 0.0  # cubic coefficient of G
     traits: ClassVar[Traits] = Traits(needs_warmup=True)
+    caveat: ClassVar[str] = (
+        "rsp at its defaults equals triplet_sh: the coefficients of its polynomial are not published; give "
+        "rsp:a1=A,a2=B,a3=C"
+    )
+    caveat_of: ClassVar[tuple[str, ...]] = ("a1", "a2", "a3")
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:

@@ -22,6 +22,7 @@ class Traits:
     statistics: tuple[str, ...] = ("C_neg", "W_neg", "W_low", "W_pos", "C_0")  # what `cocos` reports
     required_info: tuple[str, ...] = ()  # names in `mask.info` that training needs
     optional_info: tuple[str, ...] = ()  # names in `mask.info` of numbers of each pair, used if present
+    estimates_labels: bool = False  # training estimates `label` of each pair after the warm-up, unless --info has it
     square: bool = False  # takes only whole batches of pairs: pair i on the diagonal, every entry valid
     relative: tuple[str, ...] = ()  # fields that, when given, replace what depends on the rest of the batch
     takes_terms: bool = False  # whether queries may have candidates of their own side too, see engine.terms

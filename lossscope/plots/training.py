@@ -18,7 +18,7 @@ from . import labels, log_axis, naming, style, warmup
 COLUMNS = ("run", "epoch", "split", "loss", "rsum")
 VALUES = ("loss", "rsum")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)))
-_HEADLINES = {"loss": "Training loss as a share of its first value", "rsum": "Retrieval ({score}) in training"}
+_HEADLINES = {"loss": "{loss} as a share of its first value", "rsum": "Retrieval ({score}) in training"}
 _NAME = "training"
 _Values = npt.NDArray[np.float64]
 
@@ -26,11 +26,12 @@ _Values = npt.NDArray[np.float64]
 def draw(frame: pd.DataFrame, ax: Axes | None = None, value: str = "rsum") -> Axes:
     """How does the loss, or rsum, change over epochs? A line per run; runs with one label share colour and dashes.
 
-    rsum is that of the validation split if there is one. The loss is that of the training steps, divided by its first
-    value: losses of different objectives are different quantities, so only how they fall compares, not where they are.
-    The epochs of a warm-up with another loss are shaded; the loss after it is a line of its own, divided by its own
-    first value. Its axis is logarithmic where values are above 0 and a decade or more apart. A run whose loss falls
-    fast is not necessarily the better model: compare the rsum.
+    rsum is that of the validation split if there is one, and so is the loss if every run that has a loss has that; else
+    it is the loss of the training steps. The loss is divided by its first value: losses of different objectives are
+    different quantities, so only how they fall compares, not where they are. The epochs of a warm-up with another loss
+    are shaded; a training loss after it is a line of its own, divided by its own first value. The axis is logarithmic
+    where values are above 0 and a decade or more apart. A run whose loss falls fast is not necessarily the better
+    model: compare the rsum.
 
     Args:
         frame: columns COLUMNS, as `Run.curves` returns them, its column `warmup` if there is a warm-up, and `label`;
@@ -41,18 +42,19 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, value: str = "rsum") -> Ax
     rows, score = _with_labels(frame), score_of(frame.columns).name
     if value not in VALUES:
         raise InputError(f"value must be loss or rsum; got {value!r}")
-    ax = style.axes_or_new(ax, _HEADLINES[value].format(score=score))
+    ax = style.axes_or_new(ax, _HEADLINES[value].format(score=score, loss=loss_name(rows)))
     _draw_panel(ax, rows, value, score)
     ax.legend(handles=_handles(rows), loc="best", fontsize=style.small())
     return ax
 
 
 def draw_many(frame: pd.DataFrame) -> Figure:
-    """Does a falling loss (left) mean a better rsum (right)? Figure 3 of the Unified-loss paper; panels as `draw`."""
+    """Does a falling loss (left) mean a better rsum (right)? Panels as `draw`.
+
+    Figure 3 of the Unified-loss paper, which has loss and rsum of the validation split.
+    """
     rows, score = _with_labels(frame), score_of(frame.columns).name
-    fig = style.set_headline(
-        style.new_figure(width=1.9, height=0.85), f"Training loss, and {score} on the validation split"
-    )
+    fig = style.set_headline(style.new_figure(width=1.9, height=0.85), _together(loss_name(rows), score))
     for index, value in enumerate(VALUES):
         _draw_panel(fig.add_subplot(1, 2, index + 1), rows, value, score)
     naming.legend_below(fig, _handles(rows))
@@ -63,20 +65,35 @@ def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
     parts, score = [], score_of(frame.columns)
     rows = _with_labels(frame)
+    split = _loss_split(rows)
     several = rows.groupby("label", observed=True)["run"].nunique().max() > 1
     for (label, run), line in rows.groupby(["label", "run"], sort=False, observed=True):
         name = f"{labels.in_words(str(label))}, {run}" if several else labels.in_words(str(label))
-        text, rsum = f"{name}:{_describe_loss(_line(line, 'loss'))}", _line(line, "rsum")
+        text, rsum = f"{name}:{_describe_loss(_line(line, 'loss', split))}", _line(line, "rsum", "val")
         if len(rsum):
             best = rsum.iloc[int(rsum["rsum"].to_numpy().argmax())]
             text += f" best {score.name} {score.number(best['rsum'])} at epoch {best['epoch']:g}"
         parts.append(text)
-    return f"Loss and {score.name} against epochs. " + "; ".join(parts) + "."
+    return f"{loss_name(rows)} and {score.name} against epochs. " + "; ".join(parts) + "."
+
+
+def loss_name(frame: pd.DataFrame) -> str:
+    """Return which loss is drawn: `Validation loss` if every run that has a loss has that, else `Training loss`."""
+    return "Validation loss" if _loss_split(frame) == "val" else "Training loss"
+
+
+def _loss_split(frame: pd.DataFrame) -> str:
+    splits = frame.dropna(subset=["loss"]).groupby("run", observed=True)["split"].unique()
+    return "val" if len(splits) and all("val" in of_run for of_run in splits) else "train"
+
+
+def _together(loss: str, score: str) -> str:
+    return f"{loss} and {score}" if loss.startswith("Validation") else f"{loss}, and {score} on the validation split"
 
 
 def _describe_loss(line: pd.DataFrame) -> str:
     """Return ` loss 5.1 to 3.2,`, of the warm-up and of what follows where there is one."""
-    phases = warmup.phases(line) if len(line) else []
+    phases = _phases(line) if len(line) else []
     names = (" in the warm-up,", " after it,") if len(phases) > 1 else (",",)
     return "".join(
         f" loss {part['loss'].iloc[0]:.3g} to {part['loss'].iloc[-1]:.3g}{name}"
@@ -87,15 +104,16 @@ def _describe_loss(line: pd.DataFrame) -> str:
 def _draw_panel(ax: Axes, rows: pd.DataFrame, value: str, score: str) -> None:
     styles, drawn = _line_styles(rows), [np.empty(0)]
     warmup.shade(ax, warmup.warmups(rows, "label"))
+    split = _loss_split(rows) if value == "loss" else "val"
     for (label, _), of_run in rows.groupby(["label", "run"], sort=False, observed=True):
-        line = _line(of_run, value)
-        for part in warmup.phases(line) if value == "loss" else [line]:
+        line = _line(of_run, value, split)
+        for part in _phases(line) if value == "loss" else [line]:
             drawn.append(_draw_line(ax, part, value, str(label), styles[str(label)]))
     numbers = np.concatenate(drawn)
     if value == "loss" and len(numbers) and log_axis.is_wide(float(numbers.min()), float(numbers.max())):
         log_axis.set_log(ax, "y", float(numbers.min()), float(numbers.max()))
     style.set_epochs(ax, rows["epoch"])
-    ax.set_ylabel("training loss / its first value" if value == "loss" else score)
+    ax.set_ylabel(f"{loss_name(rows).lower()} / its first value" if value == "loss" else score)
 
 
 def _draw_line(ax: Axes, line: pd.DataFrame, value: str, label: str, look: tuple[str, object]) -> _Values:
@@ -108,11 +126,16 @@ def _draw_line(ax: Axes, line: pd.DataFrame, value: str, label: str, look: tuple
     return numbers
 
 
-def _line(rows: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Return the points of one run: rsum of the validation split, or loss of training, if it has that split."""
+def _line(rows: pd.DataFrame, value: str, split: str) -> pd.DataFrame:
+    """Return the points of one run of a split, if it has that split."""
     rows = rows.dropna(subset=[value]).sort_values("epoch")
-    of_split = rows[rows["split"] == ("train" if value == "loss" else "val")]
+    of_split = rows[rows["split"] == split]
     return of_split if len(of_split) else rows
+
+
+def _phases(line: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return a line of losses, cut at the end of its warm-up; a validation loss is of one objective throughout."""
+    return [line] if set(line["split"]) == {"val"} else warmup.phases(line)
 
 
 def _line_styles(rows: pd.DataFrame) -> dict[str, tuple[str, object]]:

@@ -68,9 +68,10 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, legend: bool = True, title
 def draw_many(frame: pd.DataFrame) -> Figure:
     """Which run separates positives from negatives, and does that show in loss and rsum?
 
-    Top: one panel of `draw` per run on shared axes. Under each: its loss on its own scale (losses of different
-    objectives do not compare, nor those in and after a warm-up), logarithmic if they are a decade apart. Bottom: rsum
-    of all runs together. Figures 3 and 4 of the Unified-loss paper in one.
+    Top: one panel of `draw` per run on shared axes. Under each: its loss in training and on the validation split, on a
+    scale of its own (losses of different objectives do not compare, nor training losses in and after a warm-up),
+    logarithmic if they are a decade apart. Bottom: rsum of all runs together. Figures 3 and 4 of the Unified-loss paper
+    in one.
 
     Args:
         frame: columns COLUMNS; unknown values are NaN.
@@ -168,7 +169,7 @@ def _draw_loss(frame: pd.DataFrame, ax: Axes, first: bool) -> None:
     warmup.shade(ax, warmup.warmups(frame, "run"))
     for split, rows in losses.groupby("split", observed=True):
         dashes = _SPLITS.get(str(split), "-") if several else "-"
-        for index, part in enumerate(warmup.phases(rows)):
+        for index, part in enumerate([rows] if split == "val" else warmup.phases(rows)):
             name = labels.plain_text(str(split)) if index == 0 else "_"
             ax.plot(part["epoch"], part["loss"], color="0.25", linestyle=dashes, label=name)
     low, high = losses["loss"].min(), losses["loss"].max()

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from lossscope.declarations import published_caveat
+
 from . import runs
 from ._lines import Line
 from ._printed import PrintedTable
@@ -71,6 +73,8 @@ def published_notes(lines: Sequence[Line], printed: PrintedTable) -> list[str]:
     if any(runs.is_other_data(line.data, str(line.printed["dataset"].iloc[0])) for line in matched):
         numbers = "; ".join(dict.fromkeys(filter(None, (sizes(line.rows, line.printed) for line in matched))))
         notes.append(_ORIENTATION + (f" Ranked at a time: {numbers}." if numbers else ""))
+    caveats = dict.fromkeys(caveat for line in matched if (caveat := published_caveat(line.spec)))
+    notes += [f"{caveat[:1].upper()}{caveat[1:]}." for caveat in caveats]
     return notes + apart + _differences(matched, printed)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -16,13 +15,14 @@ from .cells import Cell
 
 COLUMNS = ("run", "epoch", "loss", "rsum", "pos_mean", "neg_mean")
 _WARMUP = "warmup"  # optional column: the objective of an epoch in the warm-up
-_HEADERS = (
-    ("", "run"), ("", "epoch"), ("", "warm-up with"), ("", "loss"), ("", "rsum"),
-    ("similarity of", "positive"), ("similarity of", "hardest negative"),
-)  # fmt: skip
+_VAL_LOSS = "val_loss"  # optional column: the loss on the validation split, which earlier versions did not compute
+_HEADERS = {
+    "run": ("", "run"), "epoch": ("", "epoch"), _WARMUP: ("", "warm-up with"), "loss": ("loss", "training"),
+    _VAL_LOSS: ("loss", "validation"), "rsum": ("", "rsum"), "pos_mean": ("similarity of", "positive"),
+    "neg_mean": ("similarity of", "hardest negative"),
+}  # fmt: skip
 _CAPTION = (
-    "Loss, mean over the steps of the epoch; {score} and mean similarities on the validation split. Epoch 0 is before "
-    "training."
+    "Training loss, mean over the steps of the epoch; {validated} on the validation split. Epoch 0 is before training."
 )
 _WARMED = "Epochs of the warm-up trained with another loss: do not compare their losses with later epochs."
 
@@ -31,7 +31,8 @@ def build(frame: pd.DataFrame) -> Table:
     """Return a row per run and epoch.
 
     Args:
-        frame: columns COLUMNS, as in `Run.epochs` and `lossscope trajectory --format csv`, and an optional `warmup`.
+        frame: columns COLUMNS, as in `Run.epochs` and `lossscope trajectory --format csv`, and optional `warmup` and
+            `val_loss`.
 
     Raises:
         InputError: columns or rows are missing.
@@ -43,19 +44,25 @@ def build(frame: pd.DataFrame) -> Table:
         raise NoRows("table trajectory must have rows of epochs; got none. Run `lossscope trajectory --format csv`")
     warmup = frame[_WARMUP] if _WARMUP in frame else pd.Series(None, frame.index, dtype=object)
     rows = frame.assign(warmup=warmup.astype(object).where(warmup.notna(), ""))
-    digits = rows.groupby(["run", _WARMUP], sort=False)["loss"].transform(_digits).astype(int)
+    rows = rows.drop(columns=[_VAL_LOSS]) if _VAL_LOSS in rows and rows[_VAL_LOSS].isna().all() else rows
+    digits = {"rsum": score.digits, "pos_mean": 3, "neg_mean": 3}
+    decimals = rows.assign(loss=rows.groupby(["run", _WARMUP], sort=False)["loss"].transform(_digits), **digits)
+    if _VAL_LOSS in rows:
+        decimals[_VAL_LOSS] = rows.groupby("run", sort=False)[_VAL_LOSS].transform(_digits)
+    columns = [name for name in _HEADERS if name in rows]
     body = tuple(
-        _line(row, of_loss, score.digits) for row, of_loss in zip(rows.to_dict("records"), digits, strict=True)
+        tuple(_cell(name, row[name], of_row[name]) for name in columns)
+        for row, of_row in zip(rows.to_dict("records"), decimals.to_dict("records"), strict=True)
     )
     notes = (_WARMED,) if (rows[_WARMUP] != "").any() else ()
-    headers = tuple((group, score.name if name == "rsum" else name) for group, name in _HEADERS)
-    return Table("trajectory", _CAPTION.format(score=score.name), headers, body, notes)
+    headers = tuple(("", score.name) if name == "rsum" else _HEADERS[name] for name in columns)
+    loss = "loss of the run's own objective, " if _VAL_LOSS in rows else ""
+    caption = _CAPTION.format(validated=f"{loss}{score.name} and mean similarities")
+    return Table("trajectory", caption, headers, body, notes)
 
 
-def _line(row: Mapping[Hashable, Any], digits: int, of_score: int) -> tuple[Cell, ...]:
-    texts = [Cell(text=str(row[name])) for name in ("run", "epoch", _WARMUP)]
-    decimals = {"loss": digits, "rsum": of_score, "pos_mean": 3, "neg_mean": 3}
-    return (*texts, *(Cell(mean=float(row[name]), digits=number) for name, number in decimals.items()))
+def _cell(name: str, value: Any, digits: Any) -> Cell:
+    return Cell(text=str(value)) if name in ("run", "epoch", _WARMUP) else Cell(mean=float(value), digits=int(digits))
 
 
 def _digits(losses: pd.Series[float]) -> int:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 
 from lossscope.core.interrupts import stop_on_signals
 from lossscope.errors import Interrupted, Stopped
+from lossscope.io.files import write_atomically
 from lossscope.io.run_folder import Run
 from lossscope.registry import spec_of
 from lossscope.sources.checkpoints.checkpoint import stored_tokens
@@ -21,6 +23,7 @@ from .kernels import deterministic_kernels
 from .monitor import BatchMonitor
 from .observers import Observers
 from .optimisers import loss_factor, set_rates
+from .soft_labels import estimate_labels
 from .state import TrainState, shared_values, snapshot
 from .step import Step, train_step
 from .task import Task
@@ -84,6 +87,13 @@ def _epoch(task: Task, state: TrainState, outputs: Outputs, stop: list[int]) -> 
     recipe, run, relations = task.recipe, outputs.run, task.train.relations
     objective = task.objective_of(state.epoch)
     name = spec_of(objective).partition(":")[0]
+    if state.step == 0 and task.estimates_labels and state.epoch >= recipe.warmup:
+        state.labels = estimate_labels(task, state)
+        share = float((state.labels > 0.5).float().mean())
+        if run.writes:
+            with write_atomically(run.labels) as part, open(part, "wb") as stream:
+                np.savez(stream, label=state.labels.numpy())
+        run.event("labels", epoch=state.epoch + 1, mean=float(state.labels.mean()), above_half=share)
     if state.step == 0:
         torch.manual_seed(1_000_003 * recipe.seed + state.epoch)
     state.model.train()

@@ -10,11 +10,12 @@ from lossscope.core.masks.base import BatchItems, MaskInputs, hide_negatives
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask
 from lossscope.core.types import Rows
+from lossscope.datasets.base import Split
 
 from .task import Task
 
 
-def hide_negatives_of(task: Task, batch: Batch, S: Tensor, mask: Mask) -> Mask | Pair[Mask]:
+def hide_negatives_of(task: Task, batch: Batch, S: Tensor, mask: Mask, split: Split) -> Mask | Pair[Mask]:
     """Return the masks of a batch without the negatives that the rules hide; without rules the mask itself.
 
     As in a sweep, each direction decides by its queries: what `above` hides from a query may stay a negative of the
@@ -22,20 +23,21 @@ def hide_negatives_of(task: Task, batch: Batch, S: Tensor, mask: Mask) -> Mask |
 
     Args:
         task: with the rules.
-        batch: rows of the training split.
+        batch: rows of the split.
         S: of the batch; offline rows and columns beyond the mask do not count.
         mask: of the first direction.
+        split: of the training or of the validation.
     """
     if not task.masks:
         return mask
     q, c = mask.match.shape
     queries, candidates = batch.images[:q], batch.captions[:c]
     S = S.detach()[:q, :c]
-    related = torch.from_numpy(task.train.relations.is_positive(queries, candidates)).to(S.device)
+    related = torch.from_numpy(split.relations.is_positive(queries, candidates)).to(S.device)
     keys: Pair[Rows | None] = Pair(None, None)
     if any(rule.needs == "keys" for rule in task.masks):
-        keys = task.input_keys
-    ids = task.train.image_ids, task.train.caption_ids
+        keys = task.input_keys if split is task.train else task.val_input_keys
+    ids = split.image_ids, split.caption_ids
     first_items, second_items = (
         BatchItems(*ids, queries, candidates[None]),
         BatchItems(*ids, candidates, queries[None], first_are_queries=False),

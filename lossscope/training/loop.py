@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from lossscope.core.distributed import process_group
+from lossscope.declarations import published_caveat
 from lossscope.errors import InputError
 from lossscope.io.remembered_trust import remember_trust, remembered_trust
 from lossscope.io.run_folder import Run
@@ -24,6 +25,7 @@ from .recipe import Recipe
 from .recipe_files import read_recipe, write_recipe
 from .state import TrainState, new_state, restore_state
 from .task import Task, prepare_task, require_same_choices
+from .validation_loss import why_no_validation_loss
 
 
 def train(
@@ -80,9 +82,13 @@ def _start(
         notices = [f"training on {task.train.used}; validating on {task.val.used}", *notices]
         outputs.observers.notice(notices[0])
     of_data = list(dict.fromkeys((*task.train.notices, *task.val.notices)))
+    state = new_state(task)
+    reason = why_no_validation_loss(task, state.model)
+    caveat = published_caveat(task.recipe.objective)
+    of_data += [caveat] if caveat else []
+    of_data += [f"val_loss of metrics.csv stays empty: {reason}"] if reason else []
     for text in of_data:
         outputs.observers.notice(text)
-    state = new_state(task)
     require_same_state(task, state, run)
     outputs = _outputs(task, state, outputs, schedule)
     run.start()

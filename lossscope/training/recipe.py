@@ -79,7 +79,11 @@ class Recipe:
     init: Annotated[str | None, Choice(MODEL, "Checkpoint of the same encoder to begin with.")] = None
     info: Annotated[
         str | None,
-        Choice(DATA, "File .npz with a number per training caption: label (ncr), margin, weight (unified)."),
+        Choice(
+            DATA,
+            "File .npz with a number per training caption: label (ncr; else training estimates it), margin, weight "
+            "(unified).",
+        ),
     ] = None
     offline: Annotated[str | None, Choice(DATA, "Folder of `lossscope mine`, from which aoq draws candidates.")] = None
     optimiser: Annotated[Optimiser, Choice(OPTIMISATION, "Optimiser; ranger needs the extra lossscope[ranger].")] = (

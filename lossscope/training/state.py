@@ -35,6 +35,7 @@ class TrainState:
     epoch: int = 0  # finished epochs
     step: int = 0  # finished steps of the current epoch
     best: float = float("-inf")  # score of the best epoch
+    labels: torch.Tensor | None = None  # (M,) soft labels of the training captions in this epoch, if it has any
 
     def parameters(self) -> list[nn.Parameter]:
         """Return the trained parameters of the encoder."""
@@ -67,8 +68,11 @@ def restore_state(task: Task, checkpoint: Checkpoint, path: Path) -> TrainState:
         if state.network_optimiser is not None:
             state.network_optimiser.load_state_dict(checkpoint.optimiser["outer"])
         state.best = float(checkpoint.optimiser["best"])
+        state.labels = checkpoint.optimiser.get("labels")
+        if state.labels is not None and state.labels.shape != (len(task.train.captions),):
+            raise ValueError(f"labels are {tuple(state.labels.shape)}")
         torch.set_rng_state(checkpoint.rng["cpu"])
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise InputError(f"{path} must hold the state of Adam and of the random numbers; {error}") from error
     state.epoch, state.step = checkpoint.epoch, checkpoint.step
     if task.device.type == "cuda" and "cuda" in checkpoint.rng:
@@ -86,6 +90,8 @@ def snapshot(task: Task, state: TrainState, metrics: dict[str, float]) -> Checkp
     optimisers = {"adam": state.optimiser.state_dict(), "scaler": state.scaler.state_dict(), "best": state.best}
     if state.network_optimiser is not None:
         optimisers["outer"] = state.network_optimiser.state_dict()
+    if state.labels is not None:
+        optimisers["labels"] = state.labels
     files = {f"{name}_fingerprint": value for name, value in task.fingerprints.items()}
     return Checkpoint(
         encoder=task.recipe.encoder,
@@ -112,7 +118,8 @@ def shared_values(task: Task, state: TrainState) -> dict[str, torch.Tensor]:
     scale = state.learnt_scale.state_dict() if state.learnt_scale else {}
     network = task.objective.network()
     of_network = {} if network is None else {f"net.{name}": tensor for name, tensor in network.state_dict().items()}
-    return {**state.model.state_dict(), **scale, **of_network}
+    labels = {} if state.labels is None else {"labels": state.labels}
+    return {**state.model.state_dict(), **scale, **of_network, **labels}
 
 
 def _with_weights_of(task: Task, start: Checkpoint) -> Encoder:

@@ -67,7 +67,7 @@ def train_step(
     seed_per_rank(task.processes, seed)
     forward = Forward(state.model, task.recipe.encoder, task.device, task.recipe.precision, task.processes)
     pairs = batch.pairs
-    mask = _mask(task, batch)
+    mask = _mask(task, batch, state.labels)
     if "offline" in objective.traits.required_info:
         assert task.candidates is not None
         batch = task.candidates.extend(batch, task.train.relations.caption_image, task.recipe.seed, state.epoch)
@@ -88,7 +88,7 @@ def train_step(
         objective = learnt.with_learnt(objective)
     if state.network_optimiser is not None and objective.network() is not None:
         _outer_step(task, state, objective, forward, BatchInputs(task.captions, batch, mask), S, seed)
-    masks = hide_negatives_of(task, batch, S, mask)
+    masks = hide_negatives_of(task, batch, S, mask, task.train)
     if monitor is not None:
         monitor.record(state.epoch, state.step, objective, S, masks)
     loss = batch_loss(objective, S.detach(), masks, task.recipe.reduction, pairs)
@@ -155,10 +155,11 @@ def _update(task: Task, state: TrainState, loss: BatchLoss) -> dict[str, float]:
     return {"loss": value, "gradient_norm": float(norm), "lr": float(state.optimiser.param_groups[0]["lr"])}
 
 
-def _mask(task: Task, batch: Batch) -> Mask:
-    """Return the i2t mask on the device, with the numbers of --info for each pair."""
+def _mask(task: Task, batch: Batch, labels: Tensor | None) -> Mask:
+    """Return the i2t mask on the device, with the numbers of --info and the label of each pair."""
     mask = batch.mask(task.train.relations, task.recipe.same_image)
-    if task.info:
+    columns = {**task.info, **({} if labels is None else {"label": labels})}
+    if columns:
         rows = torch.from_numpy(batch.captions)
-        mask = replace(mask, info={name: column[rows] for name, column in task.info.items()})
+        mask = replace(mask, info={name: column[rows] for name, column in columns.items()})
     return mask.to(task.device)

@@ -61,10 +61,20 @@ class Task:
             return self.warmup_objective
         return self.objective
 
+    @property
+    def estimates_labels(self) -> bool:
+        """Whether the labels of pairs come from the model, as --info has none."""
+        return self.objective.traits.estimates_labels and "label" not in self.info
+
     @cached_property
     def input_keys(self) -> Pair[Rows | None]:
         """Numbers of the training items of both sides, equal if their inputs are; for rules that compare inputs."""
         return input_keys(self.train)
+
+    @cached_property
+    def val_input_keys(self) -> Pair[Rows | None]:
+        """Numbers of the validation items of both sides, as `input_keys`."""
+        return input_keys(self.val)
 
     @cached_property
     def val_captions(self) -> CaptionBatcher:
@@ -116,6 +126,8 @@ def prepare_task(
     if recipe.info and train.relations.negatives is not None and recipe.negatives != "none":
         raise InputError("--info is for pairs; leave out the mined negatives: --negatives none")
     info = read_info(recipe, components.objective, sampling.mode, train)
+    if components.objective.traits.estimates_labels and "label" not in info:
+        _require_labels_of_pairs(train, recipe)
     require_known_pairs(components.masks, train)
     fingerprints = fingerprints_of(recipe, candidates, components.masks)
     if checkpoint is not None:
@@ -184,6 +196,16 @@ def _require_fitting_sides(train: Split, encoder: EncoderSpec, recipe: Recipe) -
         )
     if encoder.takes_texts and not has_texts:
         raise InputError(f"--encoder {recipe.encoder} reads texts on both sides; {recipe.data} has other items")
+
+
+def _require_labels_of_pairs(train: Split, recipe: Recipe) -> None:
+    """Raise InputError unless a label of each caption is one of each pair, and each row of a batch has a pair."""
+    relations = train.relations
+    if not relations.has_owners or (relations.negatives is not None and recipe.negatives != "none"):
+        raise InputError(
+            f"{recipe.objective} labels pairs: every {relations.sides.second} must belong to one "
+            f"{relations.sides.first}, without mined negatives (--negatives none); those of {recipe.data} do not"
+        )
 
 
 def _load(split: Split, progress: Progress | None) -> None:

@@ -23,6 +23,7 @@ from .forward import similarity_summary
 from .recipe import SelectBy
 from .state import TrainState, snapshot
 from .task import Task
+from .validation_loss import validation_loss
 
 
 def validate_and_save(task: Task, state: TrainState, run: Run, progress: Progress | None = None) -> dict[str, float]:
@@ -41,6 +42,7 @@ def validate_and_save(task: Task, state: TrainState, run: Run, progress: Progres
     S, mask = drop_unscored(both.i2t, Mask(match, torch.ones_like(match)))
     metrics = metric_values(both, relations, task.encoder.floors_median_rank)
     averages = _averages(run.trajectory, state.epoch)
+    averages["val_loss"] = validation_loss(task, state, both.i2t)
     row = {"epoch": state.epoch, **averages, **metrics, **similarity_summary(S, mask)}
     score = selection_score(task.recipe.select_by, metrics, state.epoch, relations.sides)
     may_be_best = state.epoch > 0 or task.recipe.epochs == 0  # without an epoch, the model as it came

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -45,6 +46,33 @@ def test_unified_goes_to_triplet_sh_as_gamma_grows(seed: int) -> None:
     sharp, limit = evaluate("unified:gamma=1e6,margin=0.2", S), evaluate("triplet_sh:margin=0.2", S)
     assert_same(sharp.values, limit.values, 1e-5)
     assert_same(sharp.W, limit.W, 1e-6)
+
+
+@each("seed", range(3))
+def test_unified_with_the_weights_of_ssp_goes_to_its_polynomials(seed: int) -> None:
+    """Eq. 24 with w_ij of SSP: the limit is SSP's clamped sum, of the negative whose polynomial is largest."""
+    S = 0.5 + similarities(seed) / 3  # from 0.33 on, but for few of which the polynomial grows with the similarity
+    sharp = evaluate("unified:gamma=1e6,margin=0.53,weights=ssp", S)
+    push = (0.9 * S**2 - 0.4 * S + 0.03).masked_fill(torch.eye(len(S), dtype=torch.bool), -torch.inf)
+    positive = S.diag()
+    assert_same(sharp.values, (0.2 * positive**2 - 0.7 * positive + 0.5 + push.amax(1)).relu(), 1e-5)
+    of_paper = evaluate("ssp:clamp=sum,margin=10", S)
+    same = push.argmax(1) == positive_and_hardest(S)[2]  # where the hardest negative has the largest polynomial
+    assert bool(same.any())
+    assert sharp.values is not None and of_paper.values is not None
+    assert_same(sharp.values[same], of_paper.values[same], 1e-5)
+    assert_same(sharp.W[same], of_paper.W[same], 1e-5)
+
+
+@each("seed", range(3))
+def test_unified_with_margins_of_labels_goes_to_ncr(seed: int) -> None:
+    """Eq. 26 and 27."""
+    S = similarities(seed)
+    labels = torch.linspace(0, 1, len(S), dtype=S.dtype)
+    mask = replace(pair_mask(torch.arange(len(S))), info={"label": labels})
+    sharp, limit = (build("objectives", spec)(S, mask) for spec in ("unified:gamma=1e6,margins=ncr", "ncr"))
+    assert_same(sharp.values, limit.values, 1e-5)
+    assert_same(sharp.W, limit.W, 1e-5)
 
 
 @each("seed", range(3), "gamma", [1, 20, 50])

@@ -125,3 +125,31 @@ def test_runs_are_named_by_what_distinguishes_their_paths():
     frame = _frame({f"/somewhere/runs/scenes--vse--{loss}--seed0/run": 1.0 for loss in ("triplet-sh", "nt-xent")})
     names = {text.get_text() for text in training.draw_many(frame).legends[0].get_texts()}
     assert names == {"Triplet SH", "NT-Xent"}
+
+
+def _validated(**changes):
+    """Return the frame of `_warmed_up` with validation losses, of the run's own loss in the warm-up too."""
+    frame = _warmed_up()
+    is_val = frame["split"] == "val"
+    return frame.assign(loss=frame["loss"].where(~is_val, 8.0 / (1 + frame["epoch"])), **changes)
+
+
+def test_a_validation_loss_that_every_run_has_takes_the_place_of_the_training_loss():
+    """As in Figure 3 (a) of the paper; it is one quantity, so that a warm-up does not cut it."""
+    fig = training.draw_many(_validated())
+    loss = fig.axes[0]
+    assert loss.get_ylabel() == "validation loss / its first value"
+    for line in loss.lines[-3:]:
+        np.testing.assert_allclose(line.get_xdata(), range(4))
+        np.testing.assert_allclose(line.get_ydata(), [1, 1 / 2, 1 / 3, 1 / 4])
+    assert training.alt(_validated()).startswith("Validation loss and rsum against epochs. ")
+    assert "Triplet SH: loss 8 to 2, best" in training.alt(_validated())
+
+
+def test_runs_of_which_some_have_no_validation_loss_are_compared_by_the_training_loss():
+    frame = _validated()
+    older = frame.assign(loss=frame["loss"].where((frame["split"] == "train") | (frame["run"] != "ntxent")))
+    assert training.draw_many(older).axes[0].get_ylabel() == "training loss / its first value"
+    assert training.loss_name(older) == "Training loss"
+    alone = older.assign(loss=older["loss"].where(older["run"] != "ntxent"))  # a run without any loss
+    assert training.loss_name(alone) == "Validation loss"

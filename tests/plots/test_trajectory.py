@@ -124,3 +124,9 @@ def test_any_number_of_runs_and_unknown_values(runs):
 
 def test_alt_states_the_last_similarities_and_the_best_rsum():
     assert "a: at epoch 3 positives 0.80, hardest negatives 0.40, best rsum 103.0" in trajectory.alt(_frame())
+
+
+def test_the_validation_loss_is_not_cut_at_the_end_of_the_warmup():
+    loss = trajectory.draw_many(_warmed_up()).axes[3]
+    (val,) = [line for line in loss.lines if line.get_label() == "val"]
+    np.testing.assert_allclose(val.get_xdata(), range(4))

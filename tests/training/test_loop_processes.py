@@ -49,6 +49,7 @@ RECIPES = {
     "masked": replace(PLAIN, same_image="mask", weight_decay=0.01, optimiser="adamw"),
     "outer step": replace(PLAIN, objective="meta_spn:hidden=3", warmup=0),
     "scored pairs": replace(PLAIN, encoder=f"{CNN},measure=order"),
+    "estimated labels": replace(PLAIN, objective="ncr"),
     "offline": replace(PLAIN, objective="aoq", batch_size=16, steps=4, epochs=1),
     "fewer than processes": replace(PLAIN, batch_size=37),  # the last batch is of 2
     "random crop": replace(PLAIN, data=DATA.replace("size=16", "size=20"), encoder=f"{CNN},crop=16", epochs=3),

@@ -37,7 +37,7 @@ def build(data: ReportData) -> Sequence[Section]:
     items: list[Item] = [_table(ends, over_seeds(epochs), data.score)]
     for number, (name, group) in enumerate(epochs.groupby("panel", sort=False), 1):
         labelled = group.assign(label=group["objective_label"])
-        text = f"Training loss and validation {data.score.name} against epochs, a line per run."
+        text = f"{training.loss_name(group)} and validation {data.score.name} against epochs, a line per run."
         caption = named(name, epochs, text)
         figure = training.draw_many(labelled)
         items.append(
