@@ -73,7 +73,7 @@ def published_notes(lines: Sequence[Line], printed: PrintedTable) -> list[str]:
     if any(runs.is_other_data(line.data, str(line.printed["dataset"].iloc[0])) for line in matched):
         numbers = "; ".join(dict.fromkeys(filter(None, (sizes(line.rows, line.printed) for line in matched))))
         notes.append(_ORIENTATION + (f" Ranked at a time: {numbers}." if numbers else ""))
-    caveats = dict.fromkeys(caveat for line in matched if (caveat := published_caveat(line.spec)))
+    caveats = dict.fromkeys(caveat for line in matched if line.spec and (caveat := published_caveat(line.spec)))
     notes += [f"{caveat[:1].upper()}{caveat[1:]}." for caveat in caveats]
     return notes + apart + _differences(matched, printed)
 
