@@ -108,7 +108,8 @@ def run(
     for state in stopped:
         message(f"Stopped: {state.run.key}: {state.reason}")
     if stopped:
-        message(f"{len(stopped)} of {len(statuses)} runs stopped early; the same command resumes them.")
+        command = "the same command with --retry-failed" if failed else "the same command"
+        message(f"{len(stopped)} of {len(statuses)} runs stopped early; {command} resumes them.")
     if failed or stopped:
         raise typer.Exit(1)
 

@@ -73,7 +73,7 @@ class Study:
             file = study.folder(run) / "run.json"
             before = read_run(file.parent)[0] if file.is_file() else run
             changed = [name for name, value in asdict(run.recipe).items() if value != asdict(before.recipe)[name]]
-            changed += ["features"] if before.features != run.features else []
+            changed += [name for name in ("features", "begins_from") if getattr(before, name) != getattr(run, name)]
             if changed:
                 raise InputError(
                     f"run {run.key} of {path} must keep the choices it began with; got another "
@@ -114,6 +114,10 @@ class Study:
             stored = _StatusFile("waiting", reason=missing)
         if stored.status == "waiting" and is_locked(self.folder(run)):
             return RunStatus(run, "running")
+        if stored.status == "waiting" and run.begins_from is not None:
+            start = self.status(self.grid.run(run.begins_from))
+            if start.status == "failed" or (start.status == "waiting" and start.reason):
+                return RunStatus(run, "waiting", f"begins from {run.begins_from}, {start.status}: {start.reason}")
         return RunStatus(run, stored.status, stored.reason, stored.seconds, stored.rsum, stored.score)
 
     def statuses(self) -> list[RunStatus]:
@@ -140,7 +144,7 @@ class Study:
     ) -> list[RunStatus]:
         """Run all that is neither done nor failed, seed after seed; return the final statuses.
 
-        A run that fails does not stop the others.
+        A run that fails does not stop the others, except those that begin from it, which wait.
 
         Args:
             launcher: starts the workers.
@@ -171,8 +175,8 @@ class Study:
         total, finished = len(self.grid.runs), len(self.grid.runs) - len(todo)
         with stop_on_signals() as stop:
             while (waiting or jobs) and not stop:
-                while waiting and len(jobs) < launcher.at_once:
-                    run = waiting.pop(0)
+                while len(jobs) < launcher.at_once and (run := self._next(waiting)) is not None:
+                    waiting.remove(run)
                     (self.folder(run) / "status.json").unlink(missing_ok=True)
                     arguments = ["study", "worker", str(self.path.resolve()), run.key, "--device", device]
                     arguments += self._trusted_files(run)
@@ -183,11 +187,20 @@ class Study:
                     on_line(f"{finished}/{total} {_line(self._final_status(run, code, job.last()))}")
                 if progress:
                     progress("runs", finished, total)
+                if not jobs and self._next(waiting) is None:
+                    break
                 time.sleep(_PAUSE if jobs else 0)
             if stop:
                 _stop([job for _, job in jobs.values()])
                 raise Interrupted(f"stopped with {finished} of {total} runs over; the same command resumes")
         return self.statuses()
+
+    def _next(self, waiting: list[StudyRun]) -> StudyRun | None:
+        """Return the first run that can start: what it begins from, if anything, is done."""
+        for run in waiting:
+            if run.begins_from is None or self.status(self.grid.run(run.begins_from)).status == "done":
+                return run
+        return None
 
     def _trusted_files(self, run: StudyRun) -> list[str]:
         """Return the options that name the Python files trusted here, which a worker may import."""

@@ -73,6 +73,7 @@ class StudyRun:
     features: str | None = None  # backbone that first makes regions of the data's pictures
     dataset: str | None = None  # name of the data in the published tables
     method: str | None = None  # name of the encoder in the published tables
+    begins_from: str | None = None  # key of the run whose best checkpoint is its `init`
 
     def __post_init__(self) -> None:
         if not is_folder_name(self.key):
@@ -110,12 +111,26 @@ class StudyGrid:
         twice = [key for key, times in Counter(run.key for run in self.runs).items() if times > 1]
         if twice:
             raise InputError(f"keys of a study's runs must differ; got {twice[0]!r} twice")
+        self._require_starts()
 
     @property
     def specs(self) -> tuple[str, ...]:
         """The specs of its runs, of their evaluation, and of its report, each once."""
         of_runs = (spec for run in self.runs for spec in run.specs)
         return tuple(dict.fromkeys((*of_runs, *self.examine.specs, *self.report.objectives)))
+
+    def _require_starts(self) -> None:
+        """Raise InputError if a run begins from one that is not here, or from itself through others."""
+        begins_from = {run.key: run.begins_from for run in self.runs}
+        for key in begins_from:
+            path = [key]
+            while (start := begins_from[path[-1]]) is not None:
+                if start not in begins_from or start in path:
+                    raise InputError(
+                        f"begin_from must lead to another run of the same data, objective and seed; {path[-1]} begins "
+                        f"from {start}, which is {'before it in a circle' if start in path else 'no run of the study'}"
+                    )
+                path.append(start)
 
     def run(self, key: str) -> StudyRun:
         """Return the run of this key. Raises InputError if there is none."""
@@ -150,6 +165,7 @@ def _grid_of(file: _StudyFile, path: Path | str, data: Mapping[str, str], seeds:
     axes = {axis: _written_out(getattr(file, axis), axis, where) for axis in AXES}
     axes["data"] = _with_paths(axes["data"], data)
     _require_only(axes, where)
+    _require_begin_from(axes["encoders"], where)
     features = filter(None, (getattr(entry, "features", None) for entry in axes["encoders"]))
     entries = (entry.spec for entry in itertools.chain(*axes.values()))
     require_trusted((*entries, *features, *file.examine.specs, *file.report.objectives), where)
@@ -202,6 +218,7 @@ class _EncoderEntry(_Entry):
     """An [[encoders]] table."""
 
     features: str | None = None
+    begin_from: str | None = None  # name of the encoder from whose best checkpoint each run begins
 
 
 @dataclass(frozen=True)
@@ -226,8 +243,10 @@ def _run(entries: Sequence[_Entry], seed: int, common: Mapping[str, Any], where:
     for entry in entries:
         choices |= check_choices(entry.recipe, f"recipe of {entry.name!r} in {where}")
     specs = {"data": data.spec, "encoder": encoder.spec, "objective": objective.spec}
-    features = getattr(encoder, "features", None)
-    key = "--".join([*(_folder_name(entry.name) for entry in entries), f"seed{seed}"])
+    features, begin_from = getattr(encoder, "features", None), getattr(encoder, "begin_from", None)
+    if begin_from is not None and choices.get("init"):
+        raise InputError(f"{encoder.name!r} of {where} must have begin_from or init; it has both")
+    key = _key(entries, seed)
     if len(key) > LONGEST_NAME:
         raise InputError(
             f"names of {where} must make folders of at most {LONGEST_NAME} letters; got {key!r}. Shorten them"
@@ -241,7 +260,12 @@ def _run(entries: Sequence[_Entry], seed: int, common: Mapping[str, Any], where:
         features=None if features is None else spec_of(build("features", features)),
         dataset=data.published,
         method=encoder.published,
+        begins_from=None if begin_from is None else _key([data, replace(encoder, name=begin_from), objective], seed),
     )
+
+
+def _key(entries: Sequence[_Entry], seed: int) -> str:
+    return "--".join([*(_folder_name(entry.name) for entry in entries), f"seed{seed}"])
 
 
 def _written_out(entries: Sequence[_Entry], axis: str, where: str) -> list[_Entry]:
@@ -262,7 +286,9 @@ def _combinations(entry: _Entry, where: str) -> Iterator[_Entry]:
     for values in itertools.product(*entry.each.values()):
         chosen = dict(zip(entry.each, values, strict=True))
         try:
-            yield replace(entry, name=name.format(**chosen), spec=entry.spec.format(**chosen), each={})
+            texts = {"name": name, "spec": entry.spec, "begin_from": getattr(entry, "begin_from", None)}
+            filled = {key: text.format(**chosen) for key, text in texts.items() if text is not None}
+            yield replace(entry, **filled, each={})
         except (KeyError, IndexError, ValueError) as error:
             raise InputError(f"braces of {name!r} in {where} must name keys of each; {error}") from error
 
@@ -292,6 +318,17 @@ def _require_only(axes: Mapping[str, Sequence[_Entry]], where: str) -> None:
                     f"only of {entry.name!r} in {where} must name entries of {axis} ({', '.join(names)}); got "
                     f"{strange[0]!r}"
                 )
+
+
+def _require_begin_from(encoders: Sequence[_Entry], where: str) -> None:
+    """Raise InputError for a `begin_from` that names no encoder."""
+    names = [entry.name for entry in encoders]
+    for entry in encoders:
+        begin_from = getattr(entry, "begin_from", None)
+        if begin_from is not None and begin_from not in names:
+            raise InputError(
+                f"begin_from of {entry.name!r} in {where} must name an encoder ({', '.join(names)}); got {begin_from!r}"
+            )
 
 
 def _require_specs(examine: ExamineConfig, report: ReportConfig) -> None:

@@ -49,11 +49,11 @@ def work(study: Path, key: str, device: str = "cpu", progress: Progress | None =
     folder, processes = study / "runs" / key, process_group()
     study_run, config = read_run(folder)
     require_trusted((*study_run.specs, *config.specs), folder / "run.json")
+    recipe = replace(study_run.recipe, data=data_of(study_run, study), init=_start_of(study_run, study))
     with lock_folder(folder, wait=True) if processes.main else nullcontext():
         processes.barrier()  # wait until the first process has the lock, and files of an earlier worker are complete
         begun, before = time.monotonic(), _seconds_of_epochs(Run(folder / "run"))
         try:
-            recipe = replace(study_run.recipe, data=data_of(study_run, study))
             run = _trained_run(recipe, folder / "run", device, progress)
             examine(run, config, device, progress, pictures=study_run.recipe.data, data=recipe.data)
         except (Interrupted, KeyboardInterrupt):
@@ -85,6 +85,20 @@ def data_of(run: StudyRun, study: Path) -> str:
     if run.features is None:
         return run.recipe.data
     return f'precomp:root="{_features_folder(study, run.recipe.data, run.features).resolve()}"'
+
+
+def _start_of(run: StudyRun, study: Path) -> str | None:
+    """Return the checkpoint that a training begins with: its recipe's, or the best of the run that it begins from.
+
+    Raises InputError if that run is not done.
+    """
+    if run.begins_from is None:
+        return run.recipe.init
+    opened = Study.open(study)
+    start = opened.grid.run(run.begins_from)
+    if opened.status(start).status != "done":
+        raise InputError(f"{start.key} must be done before {run.key}, which begins from it; run the whole study")
+    return str(Run(opened.folder(start) / "run").best.resolve())
 
 
 def _trained_run(recipe: Recipe, folder: Path, device: str, progress: Progress | None) -> Run:
