@@ -43,8 +43,9 @@ def validate_and_save(task: Task, state: TrainState, run: Run, progress: Progres
     averages = _averages(run.trajectory, state.epoch)
     row = {"epoch": state.epoch, **averages, **metrics, **similarity_summary(S, mask)}
     score = selection_score(task.recipe.select_by, metrics, state.epoch, relations.sides)
-    is_best = state.epoch > 0 and (score > state.best or _replaces_warmup(task, state.epoch))
-    if is_best:
+    is_best = not task.recipe.epochs  # a run of no epochs keeps its start
+    is_best |= state.epoch > 0 and (score > state.best or _replaces_warmup(task, state.epoch))
+    if is_best and state.epoch:
         state.best = score
     checkpoint = snapshot(task, state, metrics)
     if state.epoch:
