@@ -62,6 +62,18 @@ class ReportConfig:
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """Sizes of a training split, from which `--dry-run` counts steps where the data are not on this machine."""
+
+    train: int  # images
+    captions: int  # of each image
+
+    def __post_init__(self) -> None:
+        if self.train < 1 or self.captions < 1:
+            raise InputError(f"sizes must be at least 1; got train = {self.train}, captions = {self.captions}")
+
+
+@dataclass(frozen=True)
 class StudyRun:
     """A training of a study."""
 
@@ -74,6 +86,7 @@ class StudyRun:
     dataset: str | None = None  # name of the data in the published tables
     method: str | None = None  # name of the encoder in the published tables
     begins_from: str | None = None  # key of the run whose best checkpoint is its `init`
+    sizes: Sizes | None = None  # of its data
 
     def __post_init__(self) -> None:
         if not is_folder_name(self.key):
@@ -120,14 +133,14 @@ class StudyGrid:
         return tuple(dict.fromkeys((*of_runs, *self.examine.specs, *self.report.objectives)))
 
     def _require_starts(self) -> None:
-        """Raise InputError if a run begins from one that is not here, or from itself through others."""
+        """Raise InputError if a run begins from one that is not here, or from itself, directly or through others."""
         begins_from = {run.key: run.begins_from for run in self.runs}
         for key in begins_from:
             path = [key]
             while (start := begins_from[path[-1]]) is not None:
                 if start not in begins_from or start in path:
                     raise InputError(
-                        f"begin_from must lead to another run of the same data, objective and seed; {path[-1]} begins "
+                        f"begin_from must lead to another run of the same data and seed; {path[-1]} begins "
                         f"from {start}, which is {'before it in a circle' if start in path else 'no run of the study'}"
                     )
                 path.append(start)
@@ -165,7 +178,7 @@ def _grid_of(file: _StudyFile, path: Path | str, data: Mapping[str, str], seeds:
     axes = {axis: _written_out(getattr(file, axis), axis, where) for axis in AXES}
     axes["data"] = _with_paths(axes["data"], data)
     _require_only(axes, where)
-    _require_begin_from(axes["encoders"], where)
+    _require_begin_from(axes, where)
     features = filter(None, (getattr(entry, "features", None) for entry in axes["encoders"]))
     entries = (entry.spec for entry in itertools.chain(*axes.values()))
     require_trusted((*entries, *features, *file.examine.specs, *file.report.objectives), where)
@@ -203,7 +216,7 @@ def _name(file: _StudyFile, path: Path | str) -> str:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A [[data]] or [[objectives]] table."""
+    """An [[objectives]] table."""
 
     spec: str
     name: str = ""  # empty: the spec
@@ -211,6 +224,14 @@ class _Entry:
     recipe: dict[str, Any] = field(default_factory=dict)
     each: dict[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
     only: dict[Literal["data", "encoders", "objectives"], tuple[str, ...]] = field(default_factory=dict)
+    begin_from: str | None = None  # name of the entry of its axis from whose best checkpoint each run begins
+
+
+@dataclass(frozen=True)
+class _DataEntry(_Entry):
+    """A [[data]] table."""
+
+    sizes: Sizes | None = None
 
 
 @dataclass(frozen=True)
@@ -218,14 +239,13 @@ class _EncoderEntry(_Entry):
     """An [[encoders]] table."""
 
     features: str | None = None
-    begin_from: str | None = None  # name of the encoder from whose best checkpoint each run begins
 
 
 @dataclass(frozen=True)
 class _StudyFile:
     """The tables of a study's TOML file."""
 
-    data: tuple[_Entry, ...]
+    data: tuple[_DataEntry, ...]
     encoders: tuple[_EncoderEntry, ...]
     objectives: tuple[_Entry, ...]
     name: str = ""
@@ -243,10 +263,11 @@ def _run(entries: Sequence[_Entry], seed: int, common: Mapping[str, Any], where:
     for entry in entries:
         choices |= check_choices(entry.recipe, f"recipe of {entry.name!r} in {where}")
     specs = {"data": data.spec, "encoder": encoder.spec, "objective": objective.spec}
-    features, begin_from = getattr(encoder, "features", None), getattr(encoder, "begin_from", None)
-    if begin_from is not None and choices.get("init"):
-        raise InputError(f"{encoder.name!r} of {where} must have begin_from or init; it has both")
-    key = _key(entries, seed)
+    features = getattr(encoder, "features", None)
+    key = _key([entry.name for entry in entries], seed)
+    start = _key([entry.begin_from or entry.name for entry in entries], seed)
+    if start != key and choices.get("init"):
+        raise InputError(f"{key} of {where} must have begin_from or init; it has both")
     if len(key) > LONGEST_NAME:
         raise InputError(
             f"names of {where} must make folders of at most {LONGEST_NAME} letters; got {key!r}. Shorten them"
@@ -260,12 +281,13 @@ def _run(entries: Sequence[_Entry], seed: int, common: Mapping[str, Any], where:
         features=None if features is None else spec_of(build("features", features)),
         dataset=data.published,
         method=encoder.published,
-        begins_from=None if begin_from is None else _key([data, replace(encoder, name=begin_from), objective], seed),
+        begins_from=start if start != key else None,
+        sizes=getattr(data, "sizes", None),
     )
 
 
-def _key(entries: Sequence[_Entry], seed: int) -> str:
-    return "--".join([*(_folder_name(entry.name) for entry in entries), f"seed{seed}"])
+def _key(names: Sequence[str], seed: int) -> str:
+    return "--".join([*map(_folder_name, names), f"seed{seed}"])
 
 
 def _written_out(entries: Sequence[_Entry], axis: str, where: str) -> list[_Entry]:
@@ -286,7 +308,7 @@ def _combinations(entry: _Entry, where: str) -> Iterator[_Entry]:
     for values in itertools.product(*entry.each.values()):
         chosen = dict(zip(entry.each, values, strict=True))
         try:
-            texts = {"name": name, "spec": entry.spec, "begin_from": getattr(entry, "begin_from", None)}
+            texts = {"name": name, "spec": entry.spec, "begin_from": entry.begin_from}
             filled = {key: text.format(**chosen) for key, text in texts.items() if text is not None}
             yield replace(entry, **filled, each={})
         except (KeyError, IndexError, ValueError) as error:
@@ -320,15 +342,16 @@ def _require_only(axes: Mapping[str, Sequence[_Entry]], where: str) -> None:
                 )
 
 
-def _require_begin_from(encoders: Sequence[_Entry], where: str) -> None:
-    """Raise InputError for a `begin_from` that names no encoder."""
-    names = [entry.name for entry in encoders]
-    for entry in encoders:
-        begin_from = getattr(entry, "begin_from", None)
-        if begin_from is not None and begin_from not in names:
-            raise InputError(
-                f"begin_from of {entry.name!r} in {where} must name an encoder ({', '.join(names)}); got {begin_from!r}"
-            )
+def _require_begin_from(axes: Mapping[str, Sequence[_Entry]], where: str) -> None:
+    """Raise InputError for a `begin_from` that names no other entry of its axis."""
+    for axis, entries in axes.items():
+        for entry in entries:
+            others = [other.name for other in entries if other is not entry]
+            if entry.begin_from not in (None, *others):
+                raise InputError(
+                    f"begin_from of {entry.name!r} in {where} must name another of {axis} ({', '.join(others)}); got "
+                    f"{entry.begin_from!r}"
+                )
 
 
 def _require_specs(examine: ExamineConfig, report: ReportConfig) -> None:

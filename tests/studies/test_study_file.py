@@ -77,10 +77,15 @@ def test_an_entry_may_be_restricted_to_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("encoder", "objective", "message"),
     [
-        ('begin_from = "BFAN"', "", "begin_from of 'step 2' in .* must name an encoder .*; got 'BFAN'"),
-        ('begin_from = "step 2"', "", "seed0 begins from .*, which is before it in a circle"),
+        ('begin_from = "BFAN"', "", "begin_from of 'step 2' in .* must name another of encoders .*; got 'BFAN'"),
+        ('begin_from = "step 2"', "", "must name another of encoders .*; got 'step 2'"),
+        (
+            'begin_from = "x"\n[[encoders]]\nname = "x"\nspec = "vsepp:dim=8"\nbegin_from = "step 2"',
+            "",
+            "seed0 begins from .*, which is before it in a circle",
+        ),
         ('begin_from = "VSE++"', 'only = { encoders = ["step 2"] }', "which is no run of the study"),
-        ('begin_from = "VSE++"\nrecipe = { init = "x.pt" }', "", "'step 2' of .* must have begin_from or init; it has"),
+        ('begin_from = "VSE++"\nrecipe = { init = "x.pt" }', "", "--step-2--.* must have begin_from or init; it has"),
     ],
 )
 def test_a_second_step_must_have_a_first(tmp_path: Path, encoder: str, objective: str, message: str) -> None:
