@@ -308,9 +308,9 @@ def _combinations(entry: _Entry, where: str) -> Iterator[_Entry]:
     for values in itertools.product(*entry.each.values()):
         chosen = dict(zip(entry.each, values, strict=True))
         try:
-            texts = {"name": name, "spec": entry.spec, "begin_from": entry.begin_from}
-            filled = {key: text.format(**chosen) for key, text in texts.items() if text is not None}
-            yield replace(entry, **filled, each={})
+            start = None if entry.begin_from is None else entry.begin_from.format(**chosen)
+            spec = entry.spec.format(**chosen)
+            yield replace(entry, name=name.format(**chosen), spec=spec, begin_from=start, each={})
         except (KeyError, IndexError, ValueError) as error:
             raise InputError(f"braces of {name!r} in {where} must name keys of each; {error}") from error
 

@@ -16,7 +16,7 @@ from lossscope.datasets.conversion.feature_extraction import Extraction
 from lossscope.registry import build
 from lossscope.spec import Spec
 from lossscope.studies.study import Study
-from lossscope.studies.study_file import StudyGrid, StudyRun, read_study_file
+from lossscope.studies.study_file import StudyGrid, StudyRun
 from lossscope.studies.worker import prepare, work
 from tests.studies.test_toml_files import FILES, WITH_DATA, grid_of
 

@@ -93,7 +93,8 @@ def _preset(stem: str, run: StudyRun) -> str | None:
         "SCAN T2I AVG": "unified_scan", "BFAN (equal)": "unified_bfan", "SGRAF, SGR": "unified_sgraf",
         "VSE++ (BUTD)": "unified_vsepp_butd",
         "VSE++ ResNet152": "goal_vsepp_resnet152", "VSE++ ResNet152, fine-tuned": "goal_vsepp_resnet152_finetuned",
-        "VSE++ ViT": "goal_vsepp_vit", "VSE++ ViT, fine-tuned": "goal_vsepp_vit_finetuned", "X-VLM, vectors": "xvlm_coco",
+        "VSE++ ViT": "goal_vsepp_vit", "VSE++ ViT, fine-tuned": "goal_vsepp_vit_finetuned",
+        "X-VLM, vectors": "xvlm_coco",
     }  # fmt: skip
     return presets.get(stem) or of_encoder.get(run.encoder)
 
@@ -121,7 +122,8 @@ def _encoder_options(recipe: Recipe) -> Mapping[str, str]:
     """Return the encoder's options without its files, and without the candidates that a re-ranking scores."""
     name, _, options = recipe.encoder.partition(":")
     pairs = dict(pair.split("=", 1) for pair in options.split(","))
-    return {"name": name, **{k: v for k, v in pairs.items() if k not in ("weights", "bert", "path", "tokeniser", "k_test")}}
+    left_out = ("weights", "bert", "path", "tokeniser", "k_test")
+    return {"name": name, **{k: v for k, v in pairs.items() if k not in left_out}}
 
 
 def test_objectives_of_the_bleeker_studies_are_those_of_their_presets() -> None:
