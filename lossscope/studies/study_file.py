@@ -132,6 +132,13 @@ class StudyGrid:
         of_runs = (spec for run in self.runs for spec in run.specs)
         return tuple(dict.fromkeys((*of_runs, *self.examine.specs, *self.report.objectives)))
 
+    def start_of(self, run: StudyRun) -> str | None:
+        """Return what a run begins with: a checkpoint, or the labels in which the run that it begins from differs."""
+        if run.begins_from is None:
+            return run.recipe.init
+        start = self.run(run.begins_from)
+        return f"best.pt of {', '.join(a for a, b in zip(start.system, run.system, strict=True) if a != b)}"
+
     def _require_starts(self) -> None:
         """Raise InputError if a run begins from one that is not here, or from itself, directly or through others."""
         begins_from = {run.key: run.begins_from for run in self.runs}

@@ -243,6 +243,8 @@ def test_a_second_step_is_started_after_its_first(tmp_path: Path) -> None:
     second_first = replace(study, grid=replace(study.grid, runs=(second, first)))
     assert {status.status for status in second_first.run(launcher)} == {"done"}
     assert launcher.started == [first.key, second.key]
+    recipes = read_runs([study.path]).recipes  # as the report's table of choices states them
+    assert [recipes[run.key]["init"] for run in (first, second)] == [None, f"best.pt of {first.encoder}"]
 
 
 def test_a_second_step_waits_for_a_first_that_failed_and_says_so(tmp_path: Path) -> None:
