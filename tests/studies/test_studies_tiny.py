@@ -27,14 +27,17 @@ TINY = {  # family of an encoder -> options of a tiny one; a None is left out
     "scan": {"dim": 8, "words": 8},
     "bfan": {"dim": 8, "words": 8},
     "sgraf": {"dim": 8, "words": 8, "sim_dim": 4},
-    "vse_infty": {"dim": 8, "bert": "1x64", "pieces": 60, "image": "regions", "backbone": None, "weights": None},
+    "vse_infty": {
+        "dim": 8, "words": 8, "text": "bigru", "bert": None, "pieces": None, "image": "regions", "backbone": None,
+        "weights": None,
+    },
     "clip": {"path": None, "depth": 1, "heads": 1, "width": 64, "subwords": 60},
     "xvlm": {
         "embed": 32, "depths": "1/1", "window": 4, "patch": 2, "width": 64, "layers": 2, "fused": 1, "positions": 16,
         "max_tokens": 12, "dim": 8, "weights": None, "tokeniser": None, "pieces": 60,
     },
     "ce": {"dim": 6, "word_dim": 64},
-    "mmt": {"dim": 8, "layers": 1, "heads": 2, "ffn": 12, "positions": 6, "bert": "1x64", "pieces": 60},
+    "mmt": {"dim": 8, "layers": 1, "heads": 2, "ffn": 12, "positions": 6, "bert": "small", "pieces": 60},
 }  # fmt: skip
 NETWORKS = re.compile(r"image=(resnet|vit)[^,]*")  # pretrained towers of vsepp; the small CNN stands in for them
 STEPS = 2
@@ -51,7 +54,9 @@ def tiny_data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         shutil.copy(file, file.with_name(file.name.replace("test", "testall")))
     of_pictures = dict.fromkeys(("karpathy", "xvlm", "scenes"), SCENES)
     of_regions = dict.fromkeys(("precomp", "grids"), f"precomp:root={regions}")
-    return {**of_pictures, **of_regions, "msrvtt": msrvtt(folder / "videos")}
+    of_videos = msrvtt(folder / "videos")
+    words = f"{of_videos},words={folder / 'videos' / 'words'}"
+    return {**of_pictures, **of_regions, "msrvtt": of_videos, "msrvtt with words": words}
 
 
 def msrvtt(root: Path) -> str:
@@ -65,7 +70,7 @@ def msrvtt(root: Path) -> str:
     for words in (("synthetic-experts", "features", "--width", "8", "--frames", "4"), ("random-words", "words")):
         done = CliRunner().invoke(app, ["data", words[0], str(root / words[1]), "--captions", str(root), *words[2:]])
         assert done.exit_code == 0, done.output
-    return f"msrvtt:root={root},held=4,frames=4,words={root / 'words'}"
+    return f"msrvtt:root={root},held=4,frames=4"
 
 
 def shrink(run: StudyRun, data: dict[str, str]) -> StudyRun:
@@ -74,13 +79,14 @@ def shrink(run: StudyRun, data: dict[str, str]) -> StudyRun:
     encoder = Spec.parse(NETWORKS.sub("image=cnn-small", recipe.encoder))
     values = {key: value for key, value in encoder.values.items() if TINY[encoder.name].get(key, "") is not None}
     values |= {key: str(value) for key, value in TINY[encoder.name].items() if value is not None}
-    is_grid = "image=grid" in recipe.encoder  # of a network with groups; its regions come ready here
+    has_groups = encoder.name != "vse_infty"  # whose pretrained networks are not here
+    kind = recipe.data.partition(":")[0] + (" with words" if encoder.name == "ce" else "")
     return replace(
         run,
         features=run.features and "hog-grid:rows=2,columns=2,cell=16",
         recipe=replace(
             recipe,
-            data=data[recipe.data.partition(":")[0]],
+            data=data[kind],
             encoder=str(Spec(encoder.name, values)),
             epochs=min(recipe.epochs, 1),
             steps=STEPS,
@@ -88,8 +94,8 @@ def shrink(run: StudyRun, data: dict[str, str]) -> StudyRun:
             warmup=0,
             min_count=1,
             loss_ramp_epoch=min(recipe.loss_ramp_epoch, 1),
-            lr_groups="bert=0.1" if is_grid else recipe.lr_groups,
-            freeze="" if is_grid else recipe.freeze,
+            lr_groups=recipe.lr_groups if has_groups else "",
+            freeze=recipe.freeze if has_groups else "",
             optimiser="adam" if recipe.optimiser == "ranger" else recipe.optimiser,
             lr=min(recipe.lr, 0.01),
         ),
