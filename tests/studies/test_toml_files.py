@@ -10,13 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from lossscope_cli import app
 from typer.testing import CliRunner
 
 from lossscope.report.chapters import sensitivity
 from lossscope.report.chapters.base import ReportData
-from lossscope.report.papers import build_paper_tables
+from lossscope.report.papers import build_paper_tables, papers_with_tables
 from lossscope.studies.report import read_runs
 from lossscope.studies.study import Study
 from lossscope.studies.study_file import StudyGrid, StudyRun, read_study_file
@@ -171,6 +172,16 @@ def _combinations(grid: StudyGrid) -> dict[str, set[tuple[str | None, str | None
         if name == "goal":
             combinations.setdefault(run.encoder, set()).add((triplet, pair))
     return combinations
+
+
+def test_every_small_study_has_its_report_and_every_paper_one() -> None:
+    reports = HOME.parent / "reports"
+    readme = (reports / "README.md").read_text(encoding="utf-8")
+    for path in SMALL:
+        keys = pd.read_csv(reports / path.stem / "csv" / "runs.csv")["run"]
+        assert set(keys) == {run.key for run in grid_of(path).runs}
+        assert f"({path.stem}/)" in readme
+    assert {grid_of(path).paper for path in SMALL} - {None} == set(papers_with_tables())
 
 
 def shrink(path: Path, folder: Path) -> Path:
