@@ -65,7 +65,7 @@ docs: $(VENV)/.dev ## generated pages and the tutorial's outputs
 site: $(VENV)/.dev ## the documentation: site/index.html
 	$(BIN)/mkdocs build --quiet
 
-gallery: $(VENV)/.dev ## the reports that are in the repository, an hour
+gallery: $(VENV)/.dev ## the reports that are in the repository, an hour and a half
 	$(BIN)/python studies/gallery.py
 
 bench: $(VENV)/.run ## tables of docs/performance.md

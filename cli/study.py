@@ -20,6 +20,7 @@ from ._sources import OF_TRAIN
 
 if TYPE_CHECKING:
     from lossscope.core.types import Progress
+    from lossscope.studies.cost import Cost
     from lossscope.studies.study import RunStatus, Study
     from lossscope.tables.base import Table
 
@@ -93,10 +94,10 @@ def run(
         for run in work.grid.runs:
             if not run.members and (text := warmup_warning(run.recipe)) is not None:
                 message(f"Warning: {run.key}: {text}.")
-        prepare(work, target, bar)
         if dry_run:
             _print_costs(work, starter.at_once, target, bar)
             return
+        prepare(work, target, bar)
         statuses = work.run(starter, target, retry, notice, bar)
     failed = [state for state in statuses if state.status == "failed"]
     for state in failed:
@@ -108,7 +109,8 @@ def run(
     for state in stopped:
         message(f"Stopped: {state.run.key}: {state.reason}")
     if stopped:
-        message(f"{len(stopped)} of {len(statuses)} runs stopped early; the same command resumes them.")
+        command = "the same command with --retry-failed" if failed else "the same command"
+        message(f"{len(stopped)} of {len(statuses)} runs stopped early; {command} resumes them.")
     if failed or stopped:
         raise typer.Exit(1)
 
@@ -314,13 +316,13 @@ def _print_costs(work: Study, workers: int, device: str, bar: Progress | None) -
     from lossscope.tables.cells import Cell
 
     costs = estimate(work, device, bar)
-    whole = sum(cost.seconds * cost.runs for cost in costs)
+    whole = sum((cost.seconds or 0.0) * cost.runs for cost in costs)
     size = sum(cost.megabytes * cost.runs for cost in costs)
     rows = tuple(
         (
             Cell(text=cost.data), Cell(text=cost.encoder), Cell(text=cost.objective_label),
             Cell(mean=cost.runs, digits=0), Cell(mean=cost.steps or None, digits=0), Cell(mean=cost.seconds, digits=0),
-            Cell(text="runs that are done" if cost.measured else "a few steps"),
+            Cell(text="runs that are done" if cost.measured else "stated sizes" if cost.reason else "a few steps"),
         )
         for cost in costs
     )  # fmt: skip
@@ -330,4 +332,18 @@ def _print_costs(work: Study, workers: int, device: str, bar: Progress | None) -
         f"work, {whole / 60 / workers:.0f} with {workers} at once, {size:.0f} MB of checkpoints. Estimated while "
         "nothing else ran; runs side by side slow each other down."
     )
+    if any(cost.reason for cost in costs):
+        caption = _cost_of_steps(costs, len(work.grid.runs))
     print_tables([Table("cost", caption, columns, rows)], "table")
+
+
+def _cost_of_steps(costs: Sequence[Cost], runs: int) -> str:
+    """Return the caption of costs that could not all be timed; say why on stderr."""
+    for reason in dict.fromkeys(cost.reason for cost in costs if cost.reason):
+        message(f"Not timed: {reason}")
+    steps = sum(cost.steps * cost.runs for cost in costs if cost.reason)
+    return (
+        f"{sum(cost.runs for cost in costs)} runs left of {runs}: {steps:,} steps of trainings that could not be timed "
+        f"on this machine, {steps / 3600:,.0f} hours for every second that a step takes. Steps are those of the sizes "
+        "that the study states."
+    )

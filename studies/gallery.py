@@ -1,7 +1,8 @@
 """Make the gallery: figures/ and reports/ of studies on painted scenes, each picture with its command.
 
-`python studies/gallery.py` runs the missing parts of three small studies (about an hour on two cores; a stopped study
-resumes), reports them, draws the diagrams and writes figures/README.md. `--runs DIR` is the folder of studies.
+`python studies/gallery.py` runs the missing parts of four small studies (an hour and a half on two cores; a stopped
+study resumes), reports them, draws the diagrams and writes figures/README.md. `--runs DIR` is the folder of studies,
+`--only STUDY` makes its report and the pictures copied from it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from lossscope.studies.report import read_runs
 ROOT = Path(__file__).parents[1]
 FIGURES, REPORTS = ROOT / "figures", ROOT / "reports"
 BATCH = 128  # pairs in a batch of the studies
-STUDIES = ("bleeker2022-small", "li2022-small", "li2022-sensitivity-small")
+STUDIES = ("bleeker2022-small", "li2022-small", "li2022-sensitivity-small", "xuan2023-small")
 # files of a report that go to reports/; of the first study also the page, which contains its pictures
 REPORT_FILES = ("csv", "latex/*.tex", "latex/README.md")
 AUDIT_FILES = ("index.html", "audit.json", "sheet.csv")
@@ -129,7 +130,7 @@ PICTURES: tuple[CommandPicture | ReportPicture, ...] = (
         "training",
         "li2022-small",
         "training-1",
-        "Loss and rsum against epochs, as Figure 3 of Li et al. (2022); the warm-up is shaded",
+        "Loss and rsum against epochs, as Figure 3 of Li et al. (2022)",
     ),
     ReportPicture(
         "separation",
@@ -245,6 +246,7 @@ Made by `make gallery` from small studies on painted scenes.
 | [bleeker2022-small](bleeker2022-small/) | four losses, two models, three rates of ambiguous captions, three seeds |
 | [li2022-small](li2022-small/) | Triplet-HN, VLC and the unified loss |
 | [li2022-sensitivity-small](li2022-sensitivity-small/) | margin and scale of the unified loss |
+| [xuan2023-small](xuan2023-small/) | GOAL's 15 combinations of weights and the triplet loss, two models, three seeds |
 | [objectives](objectives/README.md) | every objective with one budget |
 | [audit-tiny](audit-tiny/index.html) | negatives that are probably positives, found by `lossscope audit` |
 
@@ -279,7 +281,7 @@ within that budget, not their results with pretrained towers.
 """
 HEAD = """# Gallery
 
-All pictures are of the embedded data set, made by `make gallery`: three small studies on painted scenes, their reports
+All pictures are of the embedded data set, made by `make gallery`: four small studies on painted scenes, their reports
 ([reports/](../reports/)), and the commands below.
 
 | picture | what it shows |
@@ -294,7 +296,15 @@ shown in [docs/objectives.md](../docs/objectives.md).
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="folder of the studies")
-    runs = parser.parse_args().runs.resolve()
+    parser.add_argument("--only", choices=STUDIES, help="study whose report and pictures to make")
+    options = parser.parse_args()
+    runs = options.runs.resolve()
+    if options.only is not None:
+        reports = {options.only: report_study(options.only, runs)}
+        for picture in PICTURES:
+            if isinstance(picture, ReportPicture) and picture.study == options.only:
+                make_picture(picture, runs, reports)
+        return 0
     reports = {study: report_study(study, runs) for study in STUDIES}
     audit_example()
     lines = [make_picture(picture, runs, reports) for picture in PICTURES]

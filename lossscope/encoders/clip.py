@@ -47,7 +47,7 @@ class CLIP(EncoderSpec):
     paper says one embedding layer of 768 on each tower, and no more. The parameter group `clip` of a recipe's rates and
     freeze is everything but these layers.
 
-    Source: Radford et al. 2021; Xuan & Chen 2023 (extra layer).
+    Source: Radford et al. 2021; Li et al. 2022, B.1.2 (extra layer).
     """
 
     path: Path | None = None  # Hugging Face folder of the model

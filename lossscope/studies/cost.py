@@ -9,14 +9,17 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from lossscope.core.types import Progress
+from lossscope.errors import InputError
 from lossscope.io.run_folder import Run
 from lossscope.training.components import Components, resolve
 from lossscope.training.loop import train
 
 from .study import RunStatus, Study
 from .study_file import StudyRun
-from .worker import data_of
+from .worker import data_of, prepare
 
 STEPS = 6
 
@@ -30,22 +33,24 @@ class Cost:
     objective_label: str
     runs: int  # that remain
     steps: int  # of a run
-    seconds: float  # of a run, in a slot of the launcher
+    seconds: float | None  # of a run, in a slot of the launcher; None: it could not be timed
     measured: bool  # from finished runs of the system; else from a few steps of the same model and batch size
     megabytes: float  # of the checkpoints of a run
+    reason: str = ""  # why it could not be timed; its steps are those of the stated sizes
 
 
 def estimate(study: Study, device: str = "cpu", progress: Progress | None = None) -> list[Cost]:
-    """Return the remaining cost of each system. The features must exist (`prepare`).
+    """Return the remaining cost of each system; make the features that it needs.
 
-    Raises the error of the training for a run that cannot be trained.
+    Where the data or files of a model are not on this machine, the steps are those of the sizes that the study states.
+    Raises the error of the training for another run that cannot be trained.
     """
     systems: dict[tuple[str, str, str], list[RunStatus]] = {}
     for status in study.statuses():
         if status.run.members:  # it trains nothing
             continue
         systems.setdefault(status.run.system, []).append(status)
-    timings: dict[object, _Timing] = {}
+    timings: dict[object, _Timing | _Stated] = {}
     start = _start_seconds()
     costs = []
     for number, statuses in enumerate(systems.values()):
@@ -55,16 +60,47 @@ def estimate(study: Study, device: str = "cpu", progress: Progress | None = None
         left = [listed for listed in statuses if listed.status not in ("done", "failed")]
         durations = [listed.seconds for listed in statuses if listed.seconds is not None]
         if durations or not left:
-            steps, seconds, size = 0, sum(durations) / max(len(durations), 1), 0.0
+            seconds = sum(durations) / max(len(durations), 1)
+            costs.append(Cost(*run.system, len(left), 0, seconds, bool(durations), 0.0))
+            continue
+        components = resolve(replace(run.recipe, data=data_of(run, study.path)))
+        kind = (run.data, run.encoder, run.recipe.batch_size, components.sampling.mode)
+        if kind not in timings:
+            timings[kind] = _time_or_count(study, run, components, device, progress)
+        timing = timings[kind]
+        if isinstance(timing, _Stated):
+            costs.append(Cost(*run.system, len(left), timing.of(run), None, False, 0.0, timing.reason))
         else:
-            components = resolve(replace(run.recipe, data=data_of(run, study.path)))
-            kind = (run.data, run.encoder, run.recipe.batch_size, components.sampling.mode)
-            if kind not in timings:
-                timings[kind] = _time(components, device)
-            steps, seconds, size = timings[kind].of(run)
-            seconds += start
-        costs.append(Cost(*run.system, len(left), steps, seconds, bool(durations), size))
+            steps, seconds, size = timing.of(run)
+            costs.append(Cost(*run.system, len(left), steps, seconds + start, False, size))
     return costs
+
+
+def _time_or_count(
+    study: Study, run: StudyRun, components: Components, device: str, progress: Progress | None
+) -> _Timing | _Stated:
+    """Time a few steps; without data or files, count those of an epoch of the sizes that the study states."""
+    try:
+        if run.features is not None:
+            prepare(study, device, progress)
+        return _time(components, device)
+    except InputError as error:
+        if run.sizes is None:
+            raise
+        captions = np.repeat(np.arange(run.sizes.train), run.sizes.captions)
+        return _Stated(components.sampling.count(captions), str(error))
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """The steps of an epoch, from stated sizes."""
+
+    steps: int
+    reason: str  # why nothing was timed
+
+    def of(self, run: StudyRun) -> int:
+        """Return the steps of a run."""
+        return run.recipe.epochs * (run.recipe.steps or self.steps)
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,8 @@ def examine(
     `hardest_negative_counts.parquet` (how often each candidate is the hardest negative, with the probe hubness),
     `heaviest_negatives.parquet` (those of the queries with the most and the least gradient, unless the model scores
     pairs), `pictures.parquet` (of the images among them, where the data set has pixels), `findings.json` (the doctor's
-    findings) and, last, `manifest.json`. A stopped sweep resumes. With many processes, each must call this.
+    findings) and, last, `manifest.json`. A stopped sweep resumes. With many processes, each must call this. Probes that
+    need embeddings (uniformity, tangent) are left out for a model that scores pairs, which has none.
 
     Args:
         run: a trained run.
@@ -161,6 +162,7 @@ def _evaluate(
     """
     out, processes, progress = run.path / "evaluation", process_group(), options["progress"]
     train = load(run.path, split=config.split, **options)
+    config = _without_vectors(config) if train.pair_scorer is not None else config
     objective = str(train.objective)
     require_trusted([objective], run.path)
     size = config.batch_size or recipe.batch_size
@@ -198,6 +200,15 @@ def _evaluate(
         of_run = {name: numbers for name, numbers in frames.items() if numbers is not None}
         found = _findings(run, options)
         write_evaluation(run.path, of_run, {**manifest, "versions": versions()}, found)
+
+
+def _without_vectors(config: ExamineConfig) -> ExamineConfig:
+    """Return a config without the probes that need embeddings, which a model that scores pairs does not have."""
+    probes, singles = (
+        tuple(spec for spec in specs if "embeddings" not in build("probes", spec).reads)
+        for specs in (config.probes, config.singles)
+    )
+    return replace(config, probes=probes, singles=singles)
 
 
 def _findings(run: Run, options: Mapping[str, Any]) -> dict[str, Any]:

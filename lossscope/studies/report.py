@@ -142,7 +142,7 @@ def _records_of(study: Study) -> list[RunRecord]:
             objective_label=status.run.objective_label,
             spec=status.run.recipe.objective,
             seed=status.run.seed,
-            recipe=asdict(status.run.recipe),
+            recipe=asdict(status.run.recipe) | {"init": study.grid.start_of(status.run)},
             dataset=status.run.dataset,
             method=status.run.method,
             members=", ".join(study.grid.run(key).encoder for key in status.run.members) or None,

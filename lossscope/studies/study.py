@@ -73,7 +73,7 @@ class Study:
             file = study.folder(run) / "run.json"
             before = read_run(file.parent)[0] if file.is_file() else run
             changed = [name for name, value in asdict(run.recipe).items() if value != asdict(before.recipe)[name]]
-            changed += ["features"] if before.features != run.features else []
+            changed += [name for name in ("features", "begins_from") if getattr(before, name) != getattr(run, name)]
             if changed:
                 raise InputError(
                     f"run {run.key} of {path} must keep the choices it began with; got another "
@@ -114,6 +114,11 @@ class Study:
             stored = _StatusFile("waiting", reason=missing)
         if stored.status == "waiting" and is_locked(self.folder(run)):
             return RunStatus(run, "running")
+        for key in run.needs if stored.status == "waiting" else ():
+            before = self.status(self.grid.run(key))
+            if before.status == "failed" or (before.status == "waiting" and before.reason):
+                how = "averages" if run.members else "begins from"
+                return RunStatus(run, "waiting", f"{how} {key}, {before.status}: {before.reason}")
         return RunStatus(run, stored.status, stored.reason, stored.seconds, stored.rsum, stored.score)
 
     def statuses(self) -> list[RunStatus]:
@@ -140,7 +145,7 @@ class Study:
     ) -> list[RunStatus]:
         """Run all that is neither done nor failed, seed after seed; return the final statuses.
 
-        A run that fails does not stop the others.
+        A run that fails does not stop the others, except those that need it, which wait.
 
         Args:
             launcher: starts the workers.
@@ -185,7 +190,6 @@ class Study:
                     done |= {run.key} if final.status == "done" else set()
                     on_line(f"{finished}/{total} {_line(final)}")
                 if not jobs and _next(waiting, done) is None:
-                    self._say_unmet(waiting, done)
                     break
                 if progress:
                     progress("runs", finished, total)
@@ -194,12 +198,6 @@ class Study:
                 _stop([job for _, job in jobs.values()])
                 raise Interrupted(f"stopped with {finished} of {total} runs over; the same command resumes")
         return self.statuses()
-
-    def _say_unmet(self, waiting: Sequence[StudyRun], done: Set[str]) -> None:
-        """Write why runs still wait: others that they need have failed or stopped."""
-        for run in waiting:
-            unmet = ", ".join(key for key in run.needs if key not in done)
-            write_status(self.folder(run), "waiting", reason=f"it needs {unmet}, which is not done")
 
     def _trusted_files(self, run: StudyRun) -> list[str]:
         """Return the options that name the Python files trusted here, which a worker may import."""

@@ -65,6 +65,18 @@ class ReportConfig:
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """Sizes of a training split, from which `--dry-run` counts steps where the data are not on this machine."""
+
+    train: int  # images
+    captions: int  # of each image
+
+    def __post_init__(self) -> None:
+        if self.train < 1 or self.captions < 1:
+            raise InputError(f"sizes must be at least 1; got train = {self.train}, captions = {self.captions}")
+
+
+@dataclass(frozen=True)
 class StudyRun:
     """A training of a study."""
 
@@ -78,6 +90,8 @@ class StudyRun:
     method: str | None = None  # name of the encoder in the published tables
     folds: int | None = None  # of the retrieval, in place of that of [examine]
     members: tuple[str, ...] = ()  # keys of the runs whose similarities an ensemble averages; it trains nothing
+    begins_from: str | None = None  # key of the run whose best checkpoint is its `init`
+    sizes: Sizes | None = None  # of its data
 
     def __post_init__(self) -> None:
         if not is_folder_name(self.key):
@@ -94,7 +108,7 @@ class StudyRun:
     @property
     def needs(self) -> tuple[str, ...]:
         """The keys of the runs that must be done before."""
-        return self.members
+        return self.members if self.begins_from is None else (self.begins_from, *self.members)
 
     def examined(self, config: ExamineConfig) -> ExamineConfig:
         """Return the config of its evaluation."""
@@ -126,12 +140,33 @@ class StudyGrid:
         twice = [key for key, times in Counter(run.key for run in self.runs).items() if times > 1]
         if twice:
             raise InputError(f"keys of a study's runs must differ; got {twice[0]!r} twice")
+        self._require_starts()
 
     @property
     def specs(self) -> tuple[str, ...]:
         """The specs of its runs, of their evaluation, and of its report, each once."""
         of_runs = (spec for run in self.runs for spec in run.specs)
         return tuple(dict.fromkeys((*of_runs, *self.examine.specs, *self.report.objectives)))
+
+    def start_of(self, run: StudyRun) -> str | None:
+        """Return what a run begins with: a checkpoint, or the labels in which the run that it begins from differs."""
+        if run.begins_from is None:
+            return run.recipe.init
+        start = self.run(run.begins_from)
+        return f"best.pt of {', '.join(a for a, b in zip(start.system, run.system, strict=True) if a != b)}"
+
+    def _require_starts(self) -> None:
+        """Raise InputError if a run begins from one that is not here, or from itself, directly or through others."""
+        begins_from = {run.key: run.begins_from for run in self.runs}
+        for key in begins_from:
+            path = [key]
+            while (start := begins_from[path[-1]]) is not None:
+                if start not in begins_from or start in path:
+                    raise InputError(
+                        f"begin_from must lead to another run of the same data and seed; {path[-1]} begins "
+                        f"from {start}, which is {'before it in a circle' if start in path else 'no run of the study'}"
+                    )
+                path.append(start)
 
     def run(self, key: str) -> StudyRun:
         """Return the run of this key. Raises InputError if there is none."""
@@ -166,6 +201,7 @@ def _grid_of(file: _StudyFile, path: Path | str, data: Mapping[str, str], seeds:
     axes = {axis: _written_out(getattr(file, axis), axis, where) for axis in AXES}
     axes["data"] = _with_paths(axes["data"], data)
     _require_only(axes, where)
+    _require_begin_from(axes, where)
     features = filter(None, (getattr(entry, "features", None) for entry in axes["encoders"]))
     entries = (entry.spec for entry in itertools.chain(*axes.values()))
     require_trusted((*entries, *features, *file.examine.specs, *file.report.objectives), where)
@@ -204,7 +240,7 @@ def _name(file: _StudyFile, path: Path | str) -> str:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A [[data]] or [[objectives]] table."""
+    """An [[objectives]] table."""
 
     spec: str
     name: str = ""  # empty: the spec
@@ -212,12 +248,14 @@ class _Entry:
     recipe: dict[str, Any] = field(default_factory=dict)
     each: dict[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
     only: dict[Literal["data", "encoders", "objectives"], tuple[str, ...]] = field(default_factory=dict)
+    begin_from: str | None = None  # name of the entry of its axis from whose best checkpoint each run begins
 
 
 @dataclass(frozen=True)
 class _DataEntry(_Entry):
     """A [[data]] table."""
 
+    sizes: Sizes | None = None
     folds: int | None = None
 
 
@@ -261,8 +299,12 @@ def _run(entries: Sequence[_Entry], seed: int, common: Mapping[str, Any], where:
         choices |= check_choices(entry.recipe, f"recipe of {entry.name!r} in {where}")
     specs = {"data": data.spec, "encoder": encoder.spec, "objective": objective.spec}
     features = getattr(encoder, "features", None)
+    key = _key([entry.name for entry in entries], seed, where)
+    start = _key([entry.begin_from or entry.name for entry in entries], seed, where)
+    if start != key and choices.get("init"):
+        raise InputError(f"{key} of {where} must have begin_from or init; it has both")
     return StudyRun(
-        key=_key([entry.name for entry in entries], seed, where),
+        key=key,
         data=data.name,
         encoder=encoder.name,
         objective_label=objective.name,
@@ -271,6 +313,8 @@ def _run(entries: Sequence[_Entry], seed: int, common: Mapping[str, Any], where:
         dataset=data.published,
         method=encoder.published,
         folds=getattr(data, "folds", None),
+        begins_from=start if start != key else None,
+        sizes=getattr(data, "sizes", None),
     )
 
 
@@ -316,6 +360,7 @@ def _ensemble(
             encoder=entry.name,
             method=entry.published,
             features=None,
+            begins_from=None,
             members=tuple(group[name].key for name in entry.of),
         )
 
@@ -338,7 +383,9 @@ def _combinations(entry: _Entry, where: str) -> Iterator[_Entry]:
     for values in itertools.product(*entry.each.values()):
         chosen = dict(zip(entry.each, values, strict=True))
         try:
-            yield replace(entry, name=name.format(**chosen), spec=entry.spec.format(**chosen), each={})
+            start = None if entry.begin_from is None else entry.begin_from.format(**chosen)
+            spec = entry.spec.format(**chosen)
+            yield replace(entry, name=name.format(**chosen), spec=spec, begin_from=start, each={})
         except (KeyError, IndexError, ValueError) as error:
             raise InputError(f"braces of {name!r} in {where} must name keys of each; {error}") from error
 
@@ -367,6 +414,18 @@ def _require_only(axes: Mapping[str, Sequence[_Entry]], where: str) -> None:
                 raise InputError(
                     f"only of {entry.name!r} in {where} must name entries of {axis} ({', '.join(names)}); got "
                     f"{strange[0]!r}"
+                )
+
+
+def _require_begin_from(axes: Mapping[str, Sequence[_Entry]], where: str) -> None:
+    """Raise InputError for a `begin_from` that names no other entry of its axis."""
+    for axis, entries in axes.items():
+        for entry in entries:
+            others = [other.name for other in entries if other is not entry]
+            if entry.begin_from not in (None, *others):
+                raise InputError(
+                    f"begin_from of {entry.name!r} in {where} must name another of {axis} ({', '.join(others)}); got "
+                    f"{entry.begin_from!r}"
                 )
 
 

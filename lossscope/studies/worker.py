@@ -21,9 +21,11 @@ from lossscope.io.run_folder import Run
 from lossscope.io.scores import score_of, score_rows
 from lossscope.io.trusted_code import require_trusted
 from lossscope.registry import build
+from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
 from lossscope.training.observers import Observers
+from lossscope.training.offline_candidates import mine_candidates
 from lossscope.training.recipe import Recipe
 
 from .examine import examine, examine_ensemble
@@ -49,6 +51,7 @@ def work(study: Path, key: str, device: str = "cpu", progress: Progress | None =
     folder, processes = study / "runs" / key, process_group()
     study_run, config = read_run(folder)
     require_trusted((*study_run.specs, *config.specs), folder / "run.json")
+    recipe = replace(study_run.recipe, data=data_of(study_run, study), init=_start_of(study_run, study))
     with lock_folder(folder, wait=True) if processes.main else nullcontext():
         processes.barrier()  # wait until the first process has the lock, and files of an earlier worker are complete
         begun, before = time.monotonic(), _seconds_of_epochs(Run(folder / "run"))
@@ -58,7 +61,7 @@ def work(study: Path, key: str, device: str = "cpu", progress: Progress | None =
                 if processes.main:
                     examine_ensemble(run, _members(study_run, study), config, device, progress)
             else:
-                recipe = replace(study_run.recipe, data=data_of(study_run, study))
+                recipe = _with_candidates(recipe, study_run, folder, device, progress)
                 run = _trained_run(recipe, folder / "run", device, progress)
                 examine(run, config, device, progress, pictures=study_run.recipe.data, data=recipe.data)
         except (Interrupted, KeyboardInterrupt):
@@ -96,6 +99,36 @@ def _members(run: StudyRun, study: Path) -> dict[Path, str]:
     """Return the run folders of an ensemble's members, each with the spec of its data."""
     folders = (study / "runs" / key for key in run.members)
     return {folder / "run": data_of(read_run(folder)[0], study) for folder in folders}
+
+
+def _start_of(run: StudyRun, study: Path) -> str | None:
+    """Return the checkpoint that a training begins with: its recipe's, or the best of the run that it begins from.
+
+    Raises InputError if that run is not done.
+    """
+    if run.begins_from is None:
+        return run.recipe.init
+    opened = Study.open(study)
+    start = opened.grid.run(run.begins_from)
+    if opened.status(start).status != "done":
+        raise InputError(f"{start.key} must be done before {run.key}, which begins from it; run the whole study")
+    return str(Run(opened.folder(start) / "run").best.resolve())
+
+
+def _with_candidates(recipe: Recipe, run: StudyRun, folder: Path, device: str, progress: Progress | None) -> Recipe:
+    """Return the recipe, with candidates that the model it begins from mines, if its objective draws from any.
+
+    They are all of the training split, in `offline` of the run's folder, unless the recipe names others.
+    """
+    needs = "offline" in build("objectives", recipe.objective).traits.required_info
+    if not needs or recipe.offline or run.begins_from is None:
+        return recipe
+    out, processes = folder / "offline", process_group()
+    if processes.main and not Run(folder / "run").config.is_file():
+        options = {"device": device, "progress": progress, "cache": False, "data": recipe.data}
+        mine_candidates(load(str(recipe.init), split="train", **options), out, progress=progress)
+    processes.barrier()
+    return replace(recipe, offline=str(out.resolve()))
 
 
 def _trained_run(recipe: Recipe, folder: Path, device: str, progress: Progress | None) -> Run:

@@ -45,9 +45,9 @@ def validate_and_save(task: Task, state: TrainState, run: Run, progress: Progres
     averages["val_loss"] = validation_loss(task, state, both.i2t)
     row = {"epoch": state.epoch, **averages, **metrics, **similarity_summary(S, mask)}
     score = selection_score(task.recipe.select_by, metrics, state.epoch, relations.sides)
-    may_be_best = state.epoch > 0 or task.recipe.epochs == 0  # without an epoch, the model as it came
-    is_best = may_be_best and (score > state.best or _replaces_warmup(task, state.epoch))
-    if is_best:
+    is_best = not task.recipe.epochs  # a run of no epochs keeps its start
+    is_best |= state.epoch > 0 and (score > state.best or _replaces_warmup(task, state.epoch))
+    if is_best and state.epoch:
         state.best = score
     checkpoint = snapshot(task, state, metrics)
     if state.epoch:

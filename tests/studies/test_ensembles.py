@@ -124,7 +124,7 @@ def test_an_ensemble_of_failed_members_waits_and_says_for_whom(tmp_path: Path) -
             write_status(broken.folder(run), "failed", "out of memory")
     waiting = [status for status in broken.run(Local()) if status.run.members]
     assert [status.status for status in waiting] == ["waiting", "waiting"]
-    assert waiting[1].reason == "it needs scenes--a--unified--seed0, scenes--b--unified--seed0, which is not done"
+    assert waiting[1].reason == "averages scenes--a--unified--seed0, failed: out of memory"
 
 
 @each("old, new, message", [

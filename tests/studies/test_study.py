@@ -8,20 +8,25 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from lossscope.errors import InputError
+from lossscope.errors import InputError, Interrupted
+from lossscope.io.files import fingerprint
 from lossscope.io.folder_lock import HOLDER, LOCK, is_locked, lock_folder
+from lossscope.io.run_folder import Run
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.studies.cost import estimate
 from lossscope.studies.launchers.base import last_line
 from lossscope.studies.report import read_runs
 from lossscope.studies.study import Study
 from lossscope.studies.study_file import read_study_file
 from lossscope.studies.worker import data_of, prepare, work
+from lossscope.training.loop import train
+from lossscope.training.recipe_files import read_recipe
 from tests.tiny import PROBES, STUDY_OF_ONE_RUN, begin_study, study_text
 from tests.waiting import wait_until
 
@@ -189,6 +194,67 @@ def test_features_are_made_once_and_trained_on(tmp_path: Path) -> None:
     assert study.status(run).status == "done"
     rows = read_runs([study.path]).rows
     assert "true_negatives" in set(rows["statistic"])  # the true pairs are those of the pictures
+
+
+TWO_STEPS = replace_once(
+    STUDY_OF_ONE_RUN.replace("epochs = 1", "epochs = 2"),
+    "[[objectives]]",
+    """[[encoders]]
+name = "second step"
+spec = "vsepp:width=4,dim=8,words=8,word_init=0.5"
+begin_from = "vsepp:width=4,dim=8,words=8"
+recipe = { epochs = 3 }
+[[objectives]]""",
+)
+
+
+def interrupt_epoch_2(label: str, done: int, _of: int) -> None:
+    """Send this process SIGINT in the second epoch of a training."""
+    if label.startswith("epoch 2/") and done == 1:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_second_step_begins_from_the_best_checkpoint_of_the_first(tmp_path: Path) -> None:
+    study, launcher = begin(tmp_path, TWO_STEPS), InProcess(at_once=2)
+    first, second = study.grid.runs
+    assert second.begins_from == first.key and first.begins_from is None
+    with pytest.raises(InputError, match=f"{first.key} must be done before {second.key}"):
+        work(study.path, second.key)
+    assert study.status(second).status == "waiting"  # it has not failed
+    work(study.path, first.key)
+    with pytest.raises(Interrupted):
+        work(study.path, second.key, progress=interrupt_epoch_2)
+    assert {status.status for status in study.run(launcher)} == {"done"}
+    assert launcher.started == [second.key]
+    best, run = study.folder(first) / "run" / "best.pt", Run(study.folder(second) / "run")
+    recipe = read_recipe(run.config)
+    assert recipe == replace(second.recipe, init=str(best.resolve()))
+    last = Checkpoint.load(run.last)
+    assert last.training["init_fingerprint"] == fingerprint(best)
+    again = train(recipe, tmp_path / "again")  # config.toml is all that a training needs, stopped or not
+    assert again.metrics.read_bytes() == run.metrics.read_bytes()
+    score = Checkpoint.load(best).metrics["rsum"]
+    assert pd.read_csv(run.metrics)["rsum"].iloc[0] == pd.read_csv(best.with_name("metrics.csv"))["rsum"].max() == score
+
+
+def test_a_second_step_is_started_after_its_first(tmp_path: Path) -> None:
+    study, launcher = begin(tmp_path, TWO_STEPS), InProcess(at_once=2)
+    first, second = study.grid.runs
+    second_first = replace(study, grid=replace(study.grid, runs=(second, first)))
+    assert {status.status for status in second_first.run(launcher)} == {"done"}
+    assert launcher.started == [first.key, second.key]
+    recipes = read_runs([study.path]).recipes  # as the report's table of choices states them
+    assert [recipes[run.key]["init"] for run in (first, second)] == [None, f"best.pt of {first.encoder}"]
+
+
+def test_a_second_step_waits_for_a_first_that_failed_and_says_so(tmp_path: Path) -> None:
+    study = begin(tmp_path, TWO_STEPS.replace('spec = "ntxent"', 'spec = "aoq"'))  # aoq without its lists
+    first, second = study.run(InProcess())
+    assert first.status == "failed" and "offline" in first.reason
+    assert second.status == "waiting" and second.reason.startswith(f"begins from {first.run.key}, failed: ")
+    launcher = InProcess(limit=0)
+    study.run(launcher, retry=True)
+    assert launcher.started == [first.run.key]
 
 
 def test_a_study_that_was_moved_is_evaluated_again_in_its_new_place(tmp_path: Path) -> None:

@@ -74,6 +74,27 @@ def test_an_entry_may_be_restricted_to_others(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("encoder", "objective", "message"),
+    [
+        ('begin_from = "BFAN"', "", "begin_from of 'step 2' in .* must name another of encoders .*; got 'BFAN'"),
+        ('begin_from = "step 2"', "", "must name another of encoders .*; got 'step 2'"),
+        (
+            'begin_from = "x"\n[[encoders]]\nname = "x"\nspec = "vsepp:dim=8"\nbegin_from = "step 2"',
+            "",
+            "seed0 begins from .*, which is before it in a circle",
+        ),
+        ('begin_from = "VSE++"', 'only = { encoders = ["step 2"] }', "which is no run of the study"),
+        ('begin_from = "VSE++"\nrecipe = { init = "x.pt" }', "", "--step-2--.* must have begin_from or init; it has"),
+    ],
+)
+def test_a_second_step_must_have_a_first(tmp_path: Path, encoder: str, objective: str, message: str) -> None:
+    second = f'[[encoders]]\nname = "step 2"\nspec = "vsepp:width=4,dim=8,words=8"\n{encoder}\n[[objectives]]'
+    text = SMALL.replace("[[objectives]]", second, 1).replace('"smoothap"', f'"smoothap"\n{objective}')
+    with pytest.raises(InputError, match=message):
+        read_study_file(write(tmp_path, text))
+
+
 def test_what_the_report_draws(tmp_path: Path) -> None:
     assert read_study_file(write(tmp_path)).report == ReportConfig()
     text = SMALL + '[report]\nobjectives = ["unified"]\nfigures = ["goal"]\n'

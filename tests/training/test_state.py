@@ -48,7 +48,7 @@ def columns(path: Path, **values: object) -> str:
 
 def test_a_run_begins_where_another_one_ended(start: Run, tmp_path: Path) -> None:
     run = train(replace(TINY, objective="triplet", init=str(start.best), epochs=0), tmp_path / "run")
-    begun, ended = Checkpoint.load(run.last), Checkpoint.load(start.best)
+    begun, ended = Checkpoint.load(run.best), Checkpoint.load(start.best)
     assert begun.vocabulary == ended.vocabulary
     assert all(torch.equal(begun.weights[name], tensor) for name, tensor in ended.weights.items())
 
