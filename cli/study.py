@@ -328,22 +328,29 @@ def _print_costs(work: Study, workers: int, device: str, bar: Progress | None) -
     )  # fmt: skip
     columns = tuple(("", name) for name in ("data", "encoder", "objective", "runs left", "steps", "s a run", "from"))
     caption = (
-        f"{sum(cost.runs for cost in costs)} runs left of {len(work.grid.runs)}: about {whole / 60:.0f} minutes of "
+        f"{_left(costs, work)}: about {whole / 60:.0f} minutes of "
         f"work, {whole / 60 / workers:.0f} with {workers} at once, {size:.0f} MB of checkpoints. Estimated while "
         "nothing else ran; runs side by side slow each other down."
     )
     if any(cost.reason for cost in costs):
-        caption = _cost_of_steps(costs, len(work.grid.runs))
+        caption = f"{_left(costs, work)}: {_cost_of_steps(costs)}"
     print_tables([Table("cost", caption, columns, rows)], "table")
 
 
-def _cost_of_steps(costs: Sequence[Cost], runs: int) -> str:
+def _left(costs: Sequence[Cost], work: Study) -> str:
+    """Return `22 runs left of 22, and 8 ensembles, which train nothing`."""
+    ensembles = sum(bool(run.members) for run in work.grid.runs)
+    left = f"{sum(cost.runs for cost in costs)} runs left of {len(work.grid.runs) - ensembles}"
+    return f"{left}, and {ensembles} ensembles, which train nothing" if ensembles else left
+
+
+def _cost_of_steps(costs: Sequence[Cost]) -> str:
     """Return the caption of costs that could not all be timed; say why on stderr."""
     for reason in dict.fromkeys(cost.reason for cost in costs if cost.reason):
         message(f"Not timed: {reason}")
     steps = sum(cost.steps * cost.runs for cost in costs if cost.reason)
     return (
-        f"{sum(cost.runs for cost in costs)} runs left of {runs}: {steps:,} steps of trainings that could not be timed "
+        f"{steps:,} steps of trainings that could not be timed "
         f"on this machine, {steps / 3600:,.0f} hours for every second that a step takes. Steps are those of the sizes "
         "that the study states."
     )

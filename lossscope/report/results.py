@@ -188,7 +188,8 @@ def _add_labels(frame: pd.DataFrame, record: RunRecord) -> pd.DataFrame:
     labels: dict[str, Any] = {name: getattr(record, name) for name in LABELS}
     labelled: pd.DataFrame = frame.rename(columns={"method": INTERVAL_METHOD}).assign(**labels, seed=record.seed)
     if "probe" in labelled:
-        labelled[MEMBERS], labelled[EPOCHS] = record.members, record.recipe.get("epochs", np.nan)
+        as_it_came = record.recipe.get("epochs") == 0 and not record.recipe.get("init")
+        labelled[MEMBERS], labelled[EPOCHS] = record.members, 0 if as_it_came else record.recipe.get("epochs") or np.nan
     if "source" in labelled:
         labelled["source"] = record.run
     return labelled.reindex(columns=[*LABELS, *(column for column in labelled.columns if column not in LABELS)])

@@ -15,7 +15,7 @@ REPORTS = sorted((Path(__file__).parents[2] / "reports").glob("*/latex/main.tex"
 
 
 def test_there_are_committed_reports() -> None:
-    assert len(REPORTS) == 3
+    assert len(REPORTS) == 4
 
 
 @pytest.mark.parametrize("main", REPORTS, ids=lambda path: path.parents[1].name)

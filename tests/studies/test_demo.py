@@ -120,7 +120,7 @@ def test_the_report_has_every_chapter(folder: Path) -> None:
     pictures = ("triplet_weights", "pair_weights", "fields", "count_recall", "weight_mass-1", "what_if-1", "training-1")
     for name in pictures:
         assert (report / "figures" / f"{name}.png").is_file() and (report / "latex" / f"{name}.pdf").is_file()
-    assert items["The weights of GOAL"] == ["triplet_weights", "pair_weights"]
+    assert items["The weights of GOAL"] == ["triplet_weights", "pair_weights", "xuan2023_1"]
     assert {"eps", "eps_curve-1"} <= set(items["How many count at every eps"])
     assert {"tau", "what_if-1"} <= set(items["Counts at other temperatures"])
     assert {"separation-1", "separation-2"} <= set(items["How the similarities moved"])

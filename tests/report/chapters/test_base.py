@@ -123,7 +123,7 @@ def test_the_pictures_of_a_run_stand_beside_its_items_and_come_from_nowhere_else
 def test_the_figures_of_goal_are_a_chapter_where_a_study_wants_them(results: Results) -> None:
     drawn = diagrams(results, [ReportConfig(figures=("goal",))])
     (section,) = goal.build(ReportData(results, diagrams=drawn))
-    assert [item.name for item in section.items] == ["triplet_weights", "pair_weights"]
+    assert [item.name for item in section.items] == ["triplet_weights", "pair_weights", "xuan2023_1"]
     assert all(isinstance(item, Picture) and len(item.alt) > 20 for item in section.items)
     assert goal.build(ReportData(results)) == []
 
