@@ -140,10 +140,16 @@ def select_rows(
 
 def left_out_note(rows: pd.DataFrame, selected: pd.DataFrame) -> list[str]:
     """Return a footnote on runs whose data, models or objectives do not belong into the table."""
-    others = rows[~rows["run"].isin(selected["run"])]
-    systems = others.drop_duplicates("run")[list(runs.LABELS)].itertuples(index=False)
     several = rows["encoder"].nunique() > 1
-    labels = list(dict.fromkeys(f"{loss}{f', {model},' * several} on {data}" for data, model, loss in systems))
+    labels: list[str] = []
+    for (data, model), block in rows.groupby(["data", "encoder"], sort=False):
+        losses = block["objective_label"].unique()
+        out = block.loc[~block["run"].isin(selected["run"]), "objective_label"].unique()
+        where = f"{model} on {data}" if several else data
+        if 1 < len(out) == len(losses):
+            labels.append(f"{where}, {len(out)} losses")
+        else:
+            labels += [f"{loss}, {where}" if several else f"{loss} on {data}" for loss in out]
     more = [f"{len(labels) - _LISTED} more"] if len(labels) > _LISTED else []
     return [f"Not in this table: {'; '.join([*labels[:_LISTED], *more])}."] if labels else []
 
