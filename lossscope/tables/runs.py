@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from lossscope.errors import InputError
-from lossscope.io.frames import EPOCHS, OPTIONAL, SUMMARY, USED, require_columns
+from lossscope.io.frames import EPOCHS, OPTIONAL, SUMMARY, USED, in_folds, require_columns
 from lossscope.stats.naming import require_distinct_seeds
 
 from ._footnotes import Footnotes, join_marks
@@ -23,6 +23,7 @@ from ._summary import format_value, name_of, no_rows, whole_splits
 from .cells import DASH, Cell
 
 APART = "Not beside ours"  # start of a footnote on printed numbers that ours cannot be compared with
+_TESTS = ("test split", "testall split")
 LABELS = ("data", "encoder", "objective_label")
 SETTINGS = ("eps", "batch_size", "sampling")
 COLUMNS = (*(c for c in SUMMARY if c not in OPTIONAL), "run", *LABELS, "spec", "dataset", "method")
@@ -109,10 +110,10 @@ def require_comparable(rows: pd.DataFrame, table: str) -> None:
     ):  # fmt: skip
         _require_one_value(rows, by, column, "Give different things different names")
     _require_seeds(rows)
-    for column in SETTINGS:  # data sets may be ranked in other ways: Flickr30k whole, COCO in folds
-        groups = [part for _, part in rows.groupby("data", sort=False)] if column == "sampling" else [rows]
-        for part in groups:
-            _require_same_values(part, column)
+    for column in SETTINGS:
+        _require_same_values(_without_folds(rows) if column == "sampling" else rows, column)
+    for _, part in rows.groupby("data", sort=False):
+        _require_same_values(part, "sampling")
     advice = "Evaluate all runs on the same data, or name the data differently"
     if "data_fingerprint" in rows:
         _require_one_value(rows, ["data"], "data_fingerprint", advice)
@@ -171,6 +172,13 @@ def _require_one_value(rows: pd.DataFrame, by: list[str], column: str, advice: s
             each = "; ".join(f"{value} ({_runs_of(part[values == value])})" for value in values.unique())
             where = ", ".join(map(format_value, key))
             raise InputError(f"{column} of {where} must be one; got {each}. {advice}")
+
+
+def _without_folds(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of whole splits, all test splits under one name: COCO's whole one is testall (precomp)."""
+    whole = rows[~in_folds(rows)]
+    named = whole["sampling"].astype(object).where(~whole["sampling"].isin(_TESTS), _TESTS[0])
+    return whole.assign(sampling=named)
 
 
 def _require_seeds(rows: pd.DataFrame) -> None:

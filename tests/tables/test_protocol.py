@@ -163,3 +163,12 @@ def test_table_1_of_goal_needs_its_own_rows() -> None:
         InputError, match="`lossscope render xuan2023_1` alone makes, must have the columns triplet, pair"
     ):
         xuan2023_1.build(study())
+
+
+def test_data_sets_have_their_own_test_splits_but_none_stands_beside_a_validation_split() -> None:
+    frame = study(UNIFIED, BUTD, {"Flickr30k": "flickr30k", **COCO}, seeds=(0,))
+    of_coco = frame["data"] == "COCO"
+    (i2t, _) = li2022_1.build(frame.assign(sampling=frame["sampling"].where(~of_coco, "testall split")))
+    assert numbers(i2t, "sampling") == ["test split", "testall split"]
+    with pytest.raises(InputError, match=r"sampling of the runs in one table must be the same; got test split .*val"):
+        li2022_1.build(frame.assign(sampling=frame["sampling"].where(~of_coco, "val split")))
