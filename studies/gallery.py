@@ -142,7 +142,8 @@ PICTURES: tuple[CommandPicture | ReportPicture, ...] = (
         "sensitivity",
         "li2022-sensitivity-small",
         "sensitivity-3",
-        "rsum against margin and scale of the unified loss, as Figure 5 of Li et al. (2022); Triplet-HN after a warm-up",
+        "rsum against margin and scale of the unified loss, as Figure 5 of Li et al. (2022); Triplet-HN after a "
+        "warm-up",
     ),
 )
 
