@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import json
 import re
 import shutil
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from console_lines import ROOT
 from filelock import FileLock
 from lossscope_cli import app
@@ -316,6 +318,11 @@ def _rows(inputs: Inputs, path: Path) -> None:
     path.write_text(_lossscope("cocos", inputs.path("ckpt.pt"), "--format", "csv"), encoding="utf-8")
 
 
+def _evaluation(inputs: Inputs, path: Path) -> None:
+    rows = pd.read_csv(io.StringIO(_lossscope("eval", inputs.path("ckpt.pt"), "--format", "csv")))
+    rows.assign(objective="unified:margin=0.2,gamma=50", members="saf.pt, sgr.pt").to_csv(path, index=False)
+
+
 def _field(inputs: Inputs, path: Path) -> None:
     path.write_text(_lossscope("diagram", "--triplet", "cir", "--format", "csv"), encoding="utf-8")
 
@@ -414,6 +421,7 @@ MAKERS: dict[str, Callable[[Inputs, Path], None]] = {
     **{f"studies/{name}.toml": _study_file for name in STUDIES},
     **{f"runs/{name}": _study for name in STUDIES},
     "rows.csv": _rows,
+    "eval.csv": _evaluation,
     "field.csv": _field,
     "curve.csv": _curve,
     "power.csv": _power,

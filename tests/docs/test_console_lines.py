@@ -159,12 +159,12 @@ def inputs(folder_of_run: Path) -> Iterator[Inputs]:
 
 
 def _run(line: str) -> Any:
-    """Run a line as a shell would: names with * are expanded, > writes a file."""
+    """Run a line as a shell would: names with * are expanded where files match, > writes a file."""
     command, _, file = line.partition(" > ")
     words = [
         str(name)
         for word in shlex.split(command)[1:]
-        for name in (sorted(Path().glob(word)) if "*" in word else [word])
+        for name in ((sorted(Path().glob(word)) or [word]) if "*" in word else [word])
     ]
     result = CliRunner().invoke(app, words)
     if file:

