@@ -189,10 +189,10 @@ def _numbers(file: Path, beside: Beside) -> pd.DataFrame:
         return rows
     if "run" in rows:
         raise usage(f"--dataset and --model are for an evaluation file; {file} has runs, which state their own")
-    pairs = [text.partition("=") for text in beside.model]
+    pairs = [text.rpartition("=") for text in beside.model]
     sources = list(map(str, rows["source"].unique()))
-    models = {source: model for source, equals, model in pairs if equals and source in sources}
-    whole = [text for text, (source, equals, _) in zip(beside.model, pairs, strict=True) if source not in models]
-    if len(whole) > 1 or (whole and models):
+    models = {source: model for source, equals, model in pairs if equals}
+    whole = [model for _, equals, model in pairs if not equals]
+    if len(whole) > 1 or (whole and models) or not models.keys() <= set(sources):
         raise usage(f"--model must be one NAME, or SOURCE=NAME of {', '.join(sources)}; got {', '.join(beside.model)}")
     return from_sources(rows, beside.dataset, whole[0] if whole else models)

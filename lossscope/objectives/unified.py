@@ -39,8 +39,8 @@ class Unified(LossObjective):
 
     margin: float = 0.2  # in similarity
     gamma: float = 60.0  # scale; the larger, the more the hardest negative dominates
-    weights: Literal["ssp"] | None = None  # of the similarities: ssp, its polynomials; none: 1, or those of --info
-    margins: Literal["ncr"] | None = None  # of the rows: ncr, of estimated labels; none: margin, or those of --info
+    weights: Literal["ssp"] | None = None  # ssp: its polynomials weigh the similarities; none: 1, or --info has it
+    margins: Literal["ncr"] | None = None  # ncr: margins of estimated labels; none: margin, or --info has them
 
     @property
     def traits(self) -> Traits:  # type: ignore[override]

@@ -47,7 +47,7 @@ class RunRecord:
     spec: str  # of the objective, in full
     seed: int
     recipe: Mapping[str, Any] = field(default_factory=dict)  # every choice of the training
-    members: str | None = None  # of an ensemble: the encoders whose similarities are averaged
+    members: str | None = None  # encoders whose similarities an ensemble averages
     dataset: str | None = None  # name of the data in published tables
     method: str | None = None  # name of the encoder in published tables
     status: str = "done"  # or failed, running, waiting

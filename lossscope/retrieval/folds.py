@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -84,6 +85,21 @@ def retrieve_folds(
             continue
         S = torch.stack([e.similarity_block(images, captions) for e in embedded]).mean(0)
         yield retrieve(Pair(S, S.T), related, cutoffs)
+
+
+def mean_of(embedded: Sequence[SplitEmbeddings]) -> SplitEmbeddings:
+    """Return an ensemble as a source: the mean of the similarities of several, each scored once.
+
+    Raises InputError unless the sources hold the same items, each with one matrix for both directions.
+    """
+    require_same_items(embedded)
+    first = embedded[0]
+    images, captions = (np.arange(len(ids), dtype=np.int64) for ids in (first.image_ids, first.caption_ids))
+    S = torch.stack([e.similarity_block(images, captions) for e in embedded]).mean(0)
+    return replace(
+        first, name="mean of " + ", ".join(e.name for e in embedded), similarity=S, images=None, captions=None,
+        shards=None, pair_scorer=None, encode_rows=None, layer_gradients=None, seed=None, scores=(),
+    )  # fmt: skip
 
 
 def require_same_items(embedded: Sequence[SplitEmbeddings]) -> None:

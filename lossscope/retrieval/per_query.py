@@ -12,7 +12,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
 
-from .folds import require_same_items, retrieve_folds
+from .folds import retrieve_both
 from .measures import choose_cutoffs
 from .metrics import Retrieval
 
@@ -20,10 +20,7 @@ COLUMNS = ("direction", "query", "image", "rank", "ap5", "relevant")  # of image
 
 
 def per_query(
-    embedded: SplitEmbeddings,
-    progress: Progress | None = None,
-    cutoffs: Sequence[int] | None = None,
-    others: Sequence[SplitEmbeddings] = (),
+    embedded: SplitEmbeddings, progress: Progress | None = None, cutoffs: Sequence[int] | None = None
 ) -> pd.DataFrame:
     """Return a row per query of both directions: first the images that have a caption (i2t), then the captions (t2i).
 
@@ -44,7 +41,6 @@ def per_query(
         embedded: the source.
         progress: called after each tile.
         cutoffs: k; 1, 5 and 10 unless given.
-        others: further sources of an ensemble, which ranks by the mean of the similarities.
 
     Raises:
         InputError: ids are not unique, and where `evaluate` does.
@@ -53,8 +49,8 @@ def per_query(
     both_ids = (embedded.image_ids, embedded.caption_ids)
     for label, ids in zip(sides.labels, both_ids, strict=False):
         require_unique(sides.query(label), ids, embedded.name)
-    require_same_items([embedded, *others])
-    both = next(retrieve_folds([embedded, *others], 1, progress, choose_cutoffs(sides, cutoffs)))
+    images, captions = (np.arange(len(ids)) for ids in both_ids)
+    both = retrieve_both(embedded, images, captions, progress, choose_cutoffs(sides, cutoffs))
     first = np.flatnonzero(relations.number_of_positives)
     second = np.zeros(0, np.int64) if relations.one_set else np.unique(relations.positives[:, 1])
     names = [np.asarray(ids, dtype=object)[rows] for ids, rows in zip(both_ids, (first, second), strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -42,6 +42,7 @@ from lossscope.io.trusted_code import require_trusted
 from lossscope.io.versions import versions
 from lossscope.registry import build, expand, spec_of
 from lossscope.retrieval.evaluate import evaluate
+from lossscope.retrieval.folds import mean_of
 from lossscope.retrieval.per_query import per_query
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
@@ -124,22 +125,22 @@ def examine_ensemble(
         return run.path / "evaluation"
     with lock_folder(run.path / "evaluation"):
         options: dict[str, Any] = {"split": config.test, "device": device, "progress": progress, "cache": False}
-        loaded = [load(member, data=data, **options) for member, data in members.items()]
-        rows = _retrieval(loaded, config, progress)
+        ensemble = mean_of([load(member, data=data, **options) for member, data in members.items()])
+        rows = _retrieval(ensemble, config, progress)
         of_member = read_frame(next(iter(members)), "rows")
         assert of_member is not None
         rows = rows.assign(split=config.test, data_fingerprint=of_member["data_fingerprint"].iloc[0])
-        ranks = per_query(loaded[0], progress, others=loaded[1:])
+        ranks = per_query(ensemble, progress)
         write_evaluation(run.path, {"rows": rows, "retrieval": ranks}, {**wanted, "versions": versions()})
     return run.path / "evaluation"
 
 
-def _retrieval(test: Sequence[SplitEmbeddings], config: ExamineConfig, progress: Progress | None) -> pd.DataFrame:
+def _retrieval(test: SplitEmbeddings, config: ExamineConfig, progress: Progress | None) -> pd.DataFrame:
     """Return the summary rows of retrieval: of the whole split and, if wanted, of folds."""
-    whole = evaluate(test, progress=progress)
+    whole = evaluate([test], progress=progress)
     if config.folds == 1:
         return whole
-    return join([whole, evaluate(test, config.folds, progress)])
+    return join([whole, evaluate([test], config.folds, progress)])
 
 
 def _evaluate(
@@ -187,7 +188,7 @@ def _evaluate(
         test = load(run.path, split=config.test, **options)
         content: Split = build("datasets", pictures or options.get("data") or recipe.data).split(config.split)
         truth = _truth(content if pictures else None, train.name)
-        rows = join([_retrieval([test], config, progress), result.summary, truth])
+        rows = join([_retrieval(test, config, progress), result.summary, truth])
         rows = rows.assign(split=_splits(rows, config), data_fingerprint=_fingerprint(pictures, run))
         frames = {"rows": rows, "retrieval": per_query(test, progress), "what_if": what_if, "per_query": singles}
         if "curve" in result.batches and result.batches["curve"].notna().any():

@@ -88,7 +88,7 @@ class StudyRun:
     features: str | None = None  # backbone that first makes regions of the data's pictures
     dataset: str | None = None  # name of the data in the published tables
     method: str | None = None  # name of the encoder in the published tables
-    folds: int | None = None  # of the retrieval, in place of that of [examine]
+    folds: int | None = None  # in which the test split is ranked; None: those of [examine]
     members: tuple[str, ...] = ()  # keys of the runs whose similarities an ensemble averages; it trains nothing
     begins_from: str | None = None  # key of the run whose best checkpoint is its `init`
     sizes: Sizes | None = None  # of its data
@@ -338,7 +338,7 @@ def _ensemble(
     unknown = [name for name in entry.of if name not in names]
     if unknown or len(set(entry.of)) < 2:
         raise InputError(
-            f"of of the ensemble {entry.name!r} in {where} must name two or more encoders ({', '.join(names)}); got "
+            f"members of the ensemble {entry.name!r} in {where} must be two or more encoders ({', '.join(names)}); got "
             f"{', '.join(entry.of) or 'none'}"
         )
     if entry.name in names:

@@ -24,7 +24,8 @@ _CURL = 1e-6  # of central differences
 _NOTES = (
     "equal: the combination's weights are those of the loss, on the positive and the hardest negative, up to the "
     "factors tau (NT-Xent), 2 tau (Circle) and alpha, beta (binomial deviance). NT-Xent, Circle and binomial deviance "
-    "see these two candidates alone; Circle has its factors attached and margin 0.71. Queries inside the margin.",
+    "see these two candidates alone; Circle has its factors attached and margin 0.71. Only queries inside the margin "
+    "count.",
     "apart: largest difference of two weights, as a share of the loss's largest. The MS loss averages over a set with "
     "the pair itself, m at least 1; GOAL leaves the pair out.",
     "a loss: the gradient of some loss of the two similarities, where T is not 0. no loss: w₊ changes with s₋ "

@@ -77,6 +77,7 @@ def test_an_evaluation_file_stands_in_a_papers_table(tiny_checkpoint: Path) -> N
     [
         (["--model", "VSRM"], "model of bleeker2022_1 must be one of"),
         (["--model", "a=VSRN", "--model", "VSRN"], "--model must be one NAME, or SOURCE=NAME"),
+        (["--model", "other.pt=VSRN"], "--model must be one NAME, or SOURCE=NAME of"),
     ],
 )
 def test_names_beside_a_papers_table_must_fit(options: list[str], said: str, tiny_checkpoint: Path) -> None:

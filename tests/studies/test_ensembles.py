@@ -128,8 +128,8 @@ def test_an_ensemble_of_failed_members_waits_and_says_for_whom(tmp_path: Path) -
 
 
 @each("old, new, message", [
-    ('of = ["A", "B"]', 'of = ["A"]', r"of of the ensemble 'BFAN\*' .* must name two or more encoders \(A, B\); got A"),
-    ('of = ["A", "B"]', 'of = ["A", "C"]', r"must name two or more encoders \(A, B\); got A, C"),
+    ('of = ["A", "B"]', 'of = ["A"]', r"ensemble 'BFAN\*' .* must be two or more encoders \(A, B\); got A"),
+    ('of = ["A", "B"]', 'of = ["A", "C"]', r"must be two or more encoders \(A, B\); got A, C"),
     ('name = "BFAN*"', 'name = "A"', r"names of ensembles .* must differ from those of encoders; got 'A'"),
     ('dim=8,words=8"\n', 'dim=8,words=8"\nonly = { data = ["scenes"] }\n', None),
     ("folds = 5", "folds = 0", r"folds must be a number of at least 1; got 0"),
