@@ -153,6 +153,7 @@ def _draw(name: str, rows: Path, out: Path | None, style: str) -> None:
 
 def _print(name: str, rows: Path | None, format: str, out: Path | None, beside: Beside) -> None:
     """Print the table of a name, or write it to a file."""
+    from lossscope.io.frames import read_rows
     from lossscope.tables.base import Table
     from lossscope.tables.published.base import require_names
 
@@ -166,7 +167,9 @@ def _print(name: str, rows: Path | None, format: str, out: Path | None, beside: 
         built = module.build(_made(name, getattr(module, "MADE_BY", None)))
     else:
         with naming_numbers(rows):
-            numbers = _numbers(rows, beside)
+            numbers = read_rows(rows)
+        numbers = _with_names(numbers, rows, beside)
+        with naming_numbers(rows):
             built = module.build(numbers, **({"all_printed": True} if beside.literature else {}))
     print_tables([built] if isinstance(built, Table) else list(built), format, out)
 
@@ -179,16 +182,16 @@ def _made(name: str, made_by: str | None) -> pd.DataFrame:
     return made
 
 
-def _numbers(file: Path, beside: Beside) -> pd.DataFrame:
+def _with_names(rows: pd.DataFrame, file: Path, beside: Beside) -> pd.DataFrame:
     """Return the rows of a file; those of an evaluation get the published names that were typed."""
-    from lossscope.io.frames import read_rows
+    from lossscope.io.frames import require_columns
     from lossscope.tables.runs import from_sources
 
-    rows = read_rows(file)
     if not beside.dataset and not beside.model:
         return rows
     if "run" in rows:
         raise usage(f"--dataset and --model are for an evaluation file; {file} has runs, which state their own")
+    require_columns(rows, ("source", "objective"), f"rows of {file}")
     pairs = [text.rpartition("=") for text in beside.model]
     sources = list(map(str, rows["source"].unique()))
     models = {source: model for source, equals, model in pairs if equals}

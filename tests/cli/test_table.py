@@ -73,16 +73,26 @@ def test_an_evaluation_file_stands_in_a_papers_table(tiny_checkpoint: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "code", "said"),
     [
-        (["--model", "VSRM"], "model of bleeker2022_1 must be one of"),
-        (["--model", "a=VSRN", "--model", "VSRN"], "--model must be one NAME, or SOURCE=NAME"),
-        (["--model", "other.pt=VSRN"], "--model must be one NAME, or SOURCE=NAME of"),
+        (["--model", "VSRM"], 1, "Error: model of bleeker2022_1 must be one of"),
+        (["--model", "a=VSRN", "--model", "VSRN"], 2, "Invalid value: --model must be one NAME, or SOURCE=NAME of"),
+        (["--model", "other.pt=VSRN"], 2, "Invalid value: --model must be one NAME, or SOURCE=NAME of"),
     ],
 )
-def test_names_beside_a_papers_table_must_fit(options: list[str], said: str, tiny_checkpoint: Path) -> None:
+def test_names_beside_a_papers_table_must_fit(options: list[str], code: int, said: str, tiny_checkpoint: Path) -> None:
     Path("eval.csv").write_text(lossscope("eval", tiny_checkpoint, "-q", "--format", "csv").stdout, encoding="utf-8")
     result = lossscope("render", "bleeker2022_1", "eval.csv", *options)
-    assert result.exit_code in (1, 2) and said in plain(result.stderr)
+    assert result.exit_code == code and said in plain(result.stderr)
+
+
+def test_an_evaluation_without_its_columns_says_which() -> None:
+    Path("other.csv").write_text("colour,number\nred,1\n", encoding="utf-8")
+    result = lossscope("render", "bleeker2022_1", "other.csv", "--dataset", "flickr30k")
+    assert result.exit_code == 1 and "rows of other.csv must have the columns source, objective" in result.stderr
+
+
+def test_options_of_a_papers_table_are_for_no_other(tiny_checkpoint: Path) -> None:
+    Path("eval.csv").write_text(lossscope("eval", tiny_checkpoint, "-q", "--format", "csv").stdout, encoding="utf-8")
     refused = lossscope("render", "retrieval", "eval.csv", "--literature")
     assert refused.exit_code == 2 and "--literature must be for a paper's table" in plain(refused.stderr)
