@@ -19,7 +19,7 @@ from ._start import end_at_ctrl_c, no_garbage
 
 HEADINGS = {
     "Commands": ("doctor", "cocos", "eval", "diff", "audit", "diagram", "train", "demo"),
-    "Measure": ("probe", "trajectory", "mine"),
+    "Measure": ("probe", "analyse", "trajectory", "mine"),
     "Compare": ("compare",),
     "Data": ("data", "convert", "verify"),
     "Paper": ("study", "report", "render", "cite"),
@@ -27,7 +27,12 @@ HEADINGS = {
 }
 """Heading of --help -> its commands, in the order in which a user asks."""
 _FILES = {"eval": "evaluate", "list": "listing", "table": "render", "plot": "render"}  # of commands with another name
-_GROUPS = {"data": ("data", "data_generate", "data_lint"), "study": ("study", "study_power")}  # and their files
+_GROUPS = {
+    "analyse": ("analyse",),
+    "data": ("data", "data_generate", "data_lint"),
+    "study": ("study", "study_power"),
+}
+"""Command with commands of its own -> their files."""
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from lossscope.errors import InputError
 from .pair import Pair
 from .relations import Relations
 from .sides import Sides, plural, sides_entry
-from .types import Rows
+from .types import Gradients, Rows
 from .unit_vectors import unit_rows
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class SplitEmbeddings:
     # id -> text of the items of both sides, perhaps of further ones; None of a side without texts
     read_texts: Callable[[], Pair[Mapping[str, str] | None]] | None = None
     # rows of a batch -> in each direction dL/dS -> gradient norm of each layer; None where there is no model
-    layer_gradients: Callable[[Rows, Rows], Pair[Callable[[Tensor], Mapping[str, Tensor]]]] | None = None
+    layer_gradients: Callable[[Rows, Rows], Pair[Gradients]] | None = None
     # of each side, rows of batches -> vectors (n, d), encoded anew batch by batch; None where there is no model
     encode_rows: Pair[Callable[[Sequence[Rows]], Tensor]] | None = None
     mode: str = "eval"  # of the model that computed it, or `train`

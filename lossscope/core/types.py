@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    from torch import Tensor
 
     Rows: TypeAlias = npt.NDArray[np.int64]  # row numbers of images or captions
 else:
@@ -42,3 +43,15 @@ WEIGHT_UNITS: tuple[WeightUnit, ...] = ("paper", "relative", "cosine")
 SAMPLING_MODES: tuple[SamplingMode, ...] = ("pairs", "images", "single", "groups", "classes", "views", "proxies")
 MINED_NEGATIVES: tuple[MinedNegatives, ...] = ("batch", "own", "none")
 REDUCTIONS: tuple[Reduction, ...] = ("sum", "mean", "pairs", "cells")
+
+
+class Gradients(Protocol):
+    """From dL/dS (q, c) to the gradient of each layer of a model."""
+
+    def __call__(self, G: Tensor) -> Mapping[str, Tensor]:
+        """Return layer -> () the norm of its gradient."""
+        ...
+
+    def vectors(self, G: Tensor) -> Mapping[str, Tensor]:
+        """Return layer -> (n,) its gradient."""
+        ...

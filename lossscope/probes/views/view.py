@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from lossscope.core.cached import cached_property
 from lossscope.core.counts import CountedWeights, CountEffects, Counts
 from lossscope.core.row_ops import row_argmax
 from lossscope.core.similarity import REPEATS, Mask
-from lossscope.core.types import Convention, Direction, WeightUnit
+from lossscope.core.types import Convention, Direction, Gradients, WeightUnit
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.block import Buffers
@@ -25,8 +24,6 @@ from lossscope.objectives.counting.units import unit_factor, weights_in_unit
 
 if TYPE_CHECKING:
     from lossscope.core.masks.base import BatchItems
-
-Gradients = Callable[[Tensor], Mapping[str, Tensor]]  # dL/dS (q, c) -> gradient norm of each layer
 
 
 @dataclass(frozen=True)
