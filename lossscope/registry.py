@@ -215,8 +215,9 @@ def expand(kind: str, spec: str) -> list[str]:
 
 
 def uses_file(spec: str) -> bool:
-    """Whether a spec names a Python file, which is imported only if the user has requested it."""
-    return ".py:" in Spec.parse(spec).name
+    """Whether a spec, or the spec that it is a part `of`, names a Python file, which is imported only if the user has requested it."""
+    parsed = Spec.parse(spec)
+    return ".py:" in parsed.name or ("of" in parsed.values and uses_file(parsed.values["of"]))
 
 
 def _match_range(text: str) -> re.Match[str] | None:

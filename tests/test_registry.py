@@ -260,6 +260,8 @@ def test_a_changed_plug_in_file_is_read_again(plugin: str) -> None:
 
 def test_specs_that_name_a_file_are_recognised() -> None:
     assert uses_file("./mine.py:Mine:size=2")
+    assert uses_file('only_top:of="./mine.py:Mine:size=2",k=3')
+    assert not uses_file("only_top:of=ntxent")
     assert not uses_file("ntxent:tau=0.1")
     assert not uses_file('karpathy:root="x.py:Class",name=a')
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from .files import fingerprint, fingerprint_of
+from .trusted_code import plugin_file_names
 
 
 def plugin_fingerprints(specs: Iterable[object]) -> dict[str, str]:
@@ -15,8 +16,7 @@ def plugin_fingerprints(specs: Iterable[object]) -> dict[str, str]:
 
     Files that are no longer there are left out; importing one reports that.
     """
-    files = {str(spec).partition(".py:")[0] + ".py" for spec in specs if ".py:" in str(spec)}
-    paths = {file: Path(file).expanduser() for file in sorted(files)}
+    paths = {file: Path(file).expanduser() for file in sorted(set(plugin_file_names(specs)))}
     return {file: plugin_fingerprint(path) for file, path in paths.items() if path.is_file()}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lossscope.errors import InputError
 
-_FILE = re.compile(r"(?<![^,=])[^,=]*\.py(?=:[^\W\d])")  # from the beginning of a value: linear in the text
+_FILE = re.compile(r'(?<![^,="])[^,="]*\.py(?=:[^\W\d])')  # from the beginning of a value: linear in the text
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,12 @@ def trust(specs: Iterable[object] = (), any_file: bool = False, more: TrustedCod
 
 def plugin_files(specs: Iterable[object]) -> list[Path]:
     """Return the Python files that specs name, as they name them, in order and once each."""
-    matches = (_FILE.search(str(spec)) for spec in specs)
-    return list(dict.fromkeys(Path(match[0].strip()).expanduser() for match in matches if match))
+    return list(dict.fromkeys(Path(name.strip()).expanduser() for name in plugin_file_names(specs)))
+
+
+def plugin_file_names(specs: Iterable[object]) -> list[str]:
+    """Return the names of the Python files of specs, and of specs within them, as they are written."""
+    return [match[0] for spec in specs for match in _FILE.finditer(str(spec))]
 
 
 def is_trusted(spec: object) -> bool:

@@ -75,9 +75,16 @@ def _objective(checkpoint: Checkpoint, path: Path) -> str | None:
     """Return the spec it was trained with, if known; an objective with a learnt net gets this file as its `net`."""
     if not checkpoint.objective:
         return None
-    spec = Spec.parse(checkpoint.objective)
     if not checkpoint.objective_state or uses_file(checkpoint.objective):
         return checkpoint.objective
+    return _with_net(checkpoint.objective, path)
+
+
+def _with_net(objective: str, path: Path) -> str:
+    """Return the spec of an objective with its `net`, or with that of the objective of which it is a part."""
+    spec = Spec.parse(objective)
     if "net" in {item.name for item in fields(load("objectives", spec.name))}:
         spec.values["net"] = str(path)
+    elif "of" in spec.values:
+        spec.values["of"] = _with_net(spec.values["of"], path)
     return str(spec)

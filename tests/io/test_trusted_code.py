@@ -65,6 +65,8 @@ def test_trust_does_not_reach_a_thread_that_began_elsewhere() -> None:
 @each("spec, files", [
     ("./a b.py:F:x=1", ["a b.py"]), ("NAME=/x/y.py:F", ["/x/y.py"]), ("ntxent:tau=0.1", []), ("a.py", []),
     ("./a.py:é", ["a.py"]), ("./a.py:_f", ["a.py"]), (None, []),
+    ("only_top:of=./a.py:F,k=2", ["a.py"]), ('only_top:of="./a b.py:F:x=1",k=2', ["a b.py"]),
+    ('only_top:of="only_tail:of=\\"a.py:F:x=1\\""', ["a.py"]),
 ])  # fmt: skip
 def test_the_file_of_a_spec(spec: object, files: list[str]) -> None:
     assert plugin_files([spec]) == [Path(file) for file in files]
