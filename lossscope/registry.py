@@ -215,7 +215,7 @@ def expand(kind: str, spec: str) -> list[str]:
 
 
 def uses_file(spec: str) -> bool:
-    """Whether a spec, or the spec that it is a part `of`, names a Python file, which is imported only if the user has requested it."""
+    """Whether a spec, or the one that it is a part `of`, names a Python file: only users may have it imported."""
     parsed = Spec.parse(spec)
     return ".py:" in parsed.name or ("of" in parsed.values and uses_file(parsed.values["of"]))
 
