@@ -30,9 +30,12 @@ class Passages:
 
     A passage answers a question if it states the fact. Labels have known gaps: `false_negatives` of the questions have
     a further passage that answers them and is not labelled, `mined_answers` of the mined negatives are such passages,
-    and `duplicates` of the passages are there twice, the copy without a label. No person is in two splits.
+    and `duplicates` of the passages are there twice, the copy without a label. `vague` of the questions ask about
+    somebody, and are labelled with passages about the person of whom they were written alone. No person is in two
+    splits.
 
-    Raises InputError for values out of range, and more mined answers than unlabelled passages.
+    Raises InputError for values out of range, more mined answers than unlabelled passages, and mined negatives of vague
+    questions.
     """
 
     train: int = 2000  # number of training questions, at most 12288
@@ -43,6 +46,7 @@ class Passages:
     false_negatives: float = 0.1  # share of the questions that have an answer without a label
     mined_answers: float = 0.02  # share of the mined negatives that really answer, one of a question at most
     duplicates: float = 0.02  # share of the passages that have a copy
+    vague: float = 0.0  # share of the questions that name nobody: every passage that states such a fact answers them
     seed: int = 0  # of everything that is drawn, 0..2^64-1
 
     def __post_init__(self) -> None:
@@ -50,8 +54,13 @@ class Passages:
             require_range(f"passages:{name}", getattr(self, name), 2, most)
         for name, low, high in (("facts", 2, 4), ("negatives", 0, 16), ("seed", 0, 2**64 - 1)):
             require_range(f"passages:{name}", getattr(self, name), low, high)
-        for name in ("false_negatives", "mined_answers", "duplicates"):
+        for name in ("false_negatives", "mined_answers", "duplicates", "vague"):
             require_range(f"passages:{name}", getattr(self, name), 0, 1)
+        if self.vague and self.negatives:
+            raise InputError(
+                "passages:negatives must be 0 where questions are vague, since most negatives that look like an answer "
+                f"are answers; got {self.negatives} with vague={self.vague:g}. Add negatives=0"
+            )
         for name in USUAL_SPLITS:
             mined, unlabelled = self._count_mined_answers(name), _part(self.false_negatives, getattr(self, name))
             if mined > unlabelled:
@@ -68,6 +77,7 @@ class Passages:
         """Return the split of a name; it knows which passage answers which question."""
         require_split(name, USUAL_SPLITS)
         corpus = self._write_corpus(name)
+        corpus.make_vague(_part(self.vague, len(corpus.questions)))
         unlabelled = corpus.add_unlabelled(_part(self.false_negatives, len(corpus.questions)))
         corpus.add_copies(_part(self.duplicates, len(corpus.passages)))
         mined_answers = corpus.choose_mined_answers(unlabelled, self._count_mined_answers(name))
@@ -115,6 +125,7 @@ class Passages:
             people=tuple(corpus.people),
             asked_person=asked[:, 0],
             asked_relation=asked[:, 1],
+            names_nobody=np.isin(np.arange(n), list(corpus.vague)),
             passage_person=np.array([person for person, _ in corpus.stated], dtype=np.int64),
             stated=stated,
             duplicate_of=np.array(corpus.duplicate_of, dtype=np.int64),

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -69,6 +70,27 @@ def test_answers_are_what_the_texts_say(oracle: Oracle, values: dict[str, Any]) 
     assert split.truth().tolist() == expected
     rows = range(len(asked)), range(len(stated))
     assert [[split.answers(question, passage) for passage in rows[1]] for question in rows[0]] == expected
+
+
+@settings(max_examples=20)
+@given(options, st.floats(0, 1))
+def test_a_vague_question_is_answered_by_passages_about_anybody(
+    oracle: Oracle, values: dict[str, Any], vague: float
+) -> None:
+    _, plain = draw({**values, "negatives": 0})
+    _, split = draw({**values, "negatives": 0, "vague": vague})
+    slow = oracle("passages")
+    expected = [[slow.answers(question, passage) for passage in split.captions] for question in questions(split)]
+    assert split.truth().tolist() == expected
+    assert split.answers(0, 0) == expected[0][0]
+    assert sum("somebody" in text for text in questions(split)) == whole(vague, split.relations.first)
+    assert (labelled(split) == labelled(plain)).all()
+    assert split.captions == plain.captions
+
+
+def test_vague_questions_have_no_mined_negatives() -> None:
+    with pytest.raises(InputError, match=r"negatives must be 0 where questions are vague.* got 4 with vague=0\.5"):
+        Passages(vague=0.5)
 
 
 @settings(max_examples=40)

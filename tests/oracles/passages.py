@@ -32,7 +32,9 @@ def _first(rules: tuple[tuple[str, str], ...], text: str) -> str:
 
 
 def asked(question: str) -> tuple[str, str]:
-    """(name of the person, relation) that a question asks for."""
+    """(name of the person, relation) that a question asks for; the name is `somebody` if it may be anybody."""
+    if "somebody" in question:
+        return "somebody", _first(_ASKS, question.replace("somebody", "Al Bar"))
     (name,) = re.findall(r"[A-Z][a-z]+ [A-Z][a-z]+(?=[ ?])", re.sub(r"^\w+ ", "", question))
     return name, _first(_ASKS, question)
 
@@ -53,4 +55,5 @@ def stated(passage: str) -> dict[tuple[str, str], str]:
 
 def answers(question: str, passage: str) -> bool:
     """Does the passage answer the question?"""
-    return asked(question) in stated(passage)
+    name, relation = asked(question)
+    return any(relation == stated_relation and name in (of, "somebody") for of, stated_relation in stated(passage))

@@ -27,19 +27,20 @@ class PassageSplit(Split):
     people: tuple[Person, ...]
     asked_person: Rows  # (N,) row in `people`
     asked_relation: Rows  # (N,) 0..7, place in `knowledge.RELATION_NAMES`
+    names_nobody: Flags  # (N,) questions about somebody: a passage about anybody may answer
     passage_person: Rows  # (M,) row in `people`
     stated: Flags  # (M, 8) the relations that a passage states of its person
     duplicate_of: Rows  # (M,) row of the passage that a passage is a copy of, −1 of others
 
     def answers(self, question: int, passage: int) -> bool:
         """Whether the passage states what the question asks."""
-        same = self.asked_person[question] == self.passage_person[passage]
+        same = self.names_nobody[question] or self.asked_person[question] == self.passage_person[passage]
         return bool(same and self.stated[passage, self.asked_relation[question]])
 
     def truth(self) -> Flags:
         """Return (N, M) bool: `answers` of every question and passage."""
         same: Flags = self.asked_person[:, None] == self.passage_person[None, :]
-        return same & self.stated.T[self.asked_relation]
+        return (same | self.names_nobody[:, None]) & self.stated.T[self.asked_relation]
 
     @cached_property
     def false_negatives(self) -> Rows:

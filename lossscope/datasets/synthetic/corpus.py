@@ -16,7 +16,7 @@ from .wording import write_passage, write_question
 
 QUESTIONS_PER_PERSON = 3
 STREAMS = 8  # random streams of a corpus, from its first one
-_PEOPLE, _UNLABELLED, _COPIES, _EXTRA, _MINED, _MINED_ANSWERS = range(6)
+_PEOPLE, _UNLABELLED, _COPIES, _EXTRA, _MINED, _MINED_ANSWERS, _VAGUE = range(7)
 _WORDS = 64  # random words of a person, at most 8 + 8 + 2 + 2 * 2 * 3 + 6 + 3
 _RELATIONS = len(RELATION_NAMES)
 
@@ -33,6 +33,7 @@ class Corpus:
     asked: list[tuple[int, int]] = field(default_factory=list)  # person and relation of each question
     passages: list[str] = field(default_factory=list)
     stated: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)  # person and relations of each passage
+    vague: set[int] = field(default_factory=set)  # questions that name nobody
     duplicate_of: list[int] = field(default_factory=list)  # -1: no copy
     passages_of: dict[int, list[int]] = field(default_factory=dict)  # person -> passages, copies left out
 
@@ -55,6 +56,14 @@ class Corpus:
         for relation in asked[:questions]:
             self.questions.append(write_question(person, relation, rng))
             self.asked.append((row, relation))
+
+    def make_vague(self, count: int) -> None:
+        """Let `count` of the questions ask about somebody, so that every passage with such a fact answers them."""
+        chosen = shuffle_rows(len(self.questions), self.seed, self.stream + _VAGUE)[:count]
+        for question in chosen.tolist():
+            name = self.people[self.asked[question][0]].name
+            self.questions[question] = self.questions[question].replace(name, "somebody")
+            self.vague.add(question)
 
     def add_unlabelled(self, count: int) -> Rows:
         """Write a further passage that answers each of `count` questions; return the (count, 2) pairs."""
