@@ -15,6 +15,8 @@ OBJECTIVES = {  # of probes that read weights
     "cocos": MASSES,
     "cocos:curve=true": ("ntxent", "triplet", "smoothap:tau=0.3"),
     "contributors": ("ntxent", "triplet", "triplet_sh", "smoothap:tau=0.3"),
+    "fidelity": ("ntxent", "triplet", "siglip", "smoothap:tau=0.3"),
+    "fidelity:of=embeddings": ("ntxent", "goal:pair=sig"),
     "influence": ("ntxent", "triplet", "goal:pair=sig", "siglip", "smoothap:tau=0.3"),
     "tangent": ("ntxent", "smoothap:tau=0.3"),
     "tangent:of=candidate": ("ntxent", "smoothap:tau=0.3"),

@@ -8,11 +8,16 @@ from torch import Tensor
 from lossscope.core.similarity import Mask
 
 
+def by_weight(W: Tensor, mask: Mask) -> Tensor:
+    """Return (q, c) columns of each row: its negatives by decreasing |W|, of equal ones the first; then all others."""
+    sizes = W.abs().masked_fill(mask.non_negatives, -1.0)
+    return sizes.contiguous().argsort(stable=True, dim=1, descending=True)
+
+
 def heaviest(W: Tensor, mask: Mask, k: int) -> Tensor:
     """Return (q, c) bool: the k negatives of each row with the largest |W|, of equal ones the first; all if fewer."""
-    sizes = W.abs().masked_fill(mask.non_negatives, -1.0)
-    order = sizes.contiguous().argsort(stable=True, dim=1, descending=True)[:, :k]
-    return torch.zeros_like(mask.match).scatter_(1, order, True) & mask.negatives
+    kept = torch.zeros_like(mask.match).scatter_(1, by_weight(W, mask)[:, :k], True)
+    return kept & mask.negatives
 
 
 def truncate(W: Tensor, mask: Mask, kept: Tensor, rows_sum_to_zero: bool) -> Tensor:
