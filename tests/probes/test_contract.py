@@ -12,6 +12,7 @@ from tests.probes import lab
 
 MASSES = ("ntxent", "triplet", "triplet_sh", "unified:gamma=5", "smoothap:tau=0.3", "goal:pair=sig")
 OBJECTIVES = {  # of probes that read weights
+    "by_rank:curve=true": ("ntxent", "triplet", "siglip", "smoothap:tau=0.3"),
     "cocos": MASSES,
     "cocos:curve=true": ("ntxent", "triplet", "smoothap:tau=0.3"),
     "contributors": ("ntxent", "triplet", "triplet_sh", "smoothap:tau=0.3"),
