@@ -187,5 +187,7 @@ def _help(item: Declaration) -> str:
     lines = [item.question, "**Examples**", f"`lossscope probe {name} ckpt.pt`"]
     if "gradients" not in str(item.constants.get("reads", "")):  # a dump has no layers
         lines += [f"`lossscope probe {name} embeddings.npz --batch-size all --format json`"]
+    if any(field.name == "curve" for field in item.fields):
+        lines += [f"`lossscope probe {name} ckpt.pt --curve {name}.pdf`"]
     lines += [f"`{formula}`", rest.strip()]
     return "\n\n".join(line for line in lines if line)

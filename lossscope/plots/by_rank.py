@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from lossscope.errors import InputError
 
@@ -24,6 +25,7 @@ _NAME = "by_rank"
 _HEADLINE = "Where in the ranking the weight lies"
 _VERTICAL = "mean weight, of the largest"
 _SMALL = 1e-3  # of the largest weight: the lowest that a logarithmic axis shows, and the end of D
+_THIN = 0.7  # width of a fitted line
 _FIRST = 2  # rank from which on the exponent is fitted
 _Values = npt.NDArray[np.float64]
 
@@ -48,7 +50,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, panel: str = "difference_w
             marker = "" if panel == "difference_weight" else "."
             ax.plot(x, y / y.max(), color=colours[label], linestyle=dashes, marker=marker, label=name)
         if panel == "query_weight" and (fit := _fit(line)) is not None:
-            ax.plot(fit[0], fit[1] / y.max(), color=colours[label], linestyle=dashes, linewidth=0.7, alpha=0.7)
+            ax.plot(fit[0], fit[1] / y.max(), color=colours[label], linestyle=dashes, linewidth=_THIN)
     _scale(ax, rows, panel)
     ax.set(xlabel=PANELS[panel], ylabel=_VERTICAL)
     if in_new_figure:
@@ -60,9 +62,9 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     """Where in the ranking does the weight lie? Three panels; each line is divided by its largest value.
 
     Left: mean weight of a negative by its rank, 1 the hardest. Middle: mean weight of a query by the rank of its
-    positive, in bins 1, 2, 3-4, 5-8, ..., each at its last rank; the thin straight line is R to the power of the
-    exponent, fitted from R = 2 on. Right: mean weight of a negative by D, its similarity less that of the positive; the
-    vertical line is D = 0. Solid: image to text; dashed: text to image.
+    positive, in bins 1, 2, 3-4, 5-8, ..., each at its geometric middle; the thin straight line is R to the power of
+    the exponent, fitted to queries from R = 2 on. Right: mean weight of a negative by D, its similarity less that of
+    the positive; the vertical line is D = 0. Solid: image to text; dashed: text to image.
 
     Args:
         frame: as for `draw`.
@@ -73,7 +75,10 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     for ax, panel in zip(axes, PANELS, strict=True):
         draw(frame, ax, panel)
         ax.set_ylabel(_VERTICAL if ax is axes[0] else "")
-    naming.legend_below(fig, curve_lines.handles(*_looks(rows)))
+    handles = curve_lines.handles(*_looks(rows))
+    if any(_fit(line) is not None for _, _, line in _lines(rows)):
+        handles.append(Line2D([], [], color="0.35", linewidth=_THIN, label="R to the power of the exponent"))
+    naming.legend_below(fig, handles)
     return fig
 
 
@@ -113,10 +118,17 @@ def _lines(rows: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
 
 
 def _curve(line: pd.DataFrame, statistic: str) -> tuple[_Values, _Values]:
-    """Return the points and numbers of a curve, without points below the range that is shown; none without weight."""
+    """Return the points and numbers of a curve; none without weight."""
     points = line[line["statistic"] == statistic].sort_values("x")
     x, y = points["x"].to_numpy(np.float64), points["mean"].to_numpy(np.float64)
+    x = x if statistic == "difference_weight" else _middle(x)
     return (x, y) if len(y) and y.max() > 0 else (x[:0], y[:0])
+
+
+def _middle(last: _Values) -> _Values:
+    """Return the geometric middle of the bins 1, 2, 3-4, 5-8, ... that end at these ranks."""
+    middle: _Values = np.sqrt(np.where(last < _FIRST, 1.0, last / 2 + 1) * last)
+    return middle
 
 
 def _single(line: pd.DataFrame, statistic: str) -> float:
@@ -134,14 +146,15 @@ def _largest(line: pd.DataFrame, statistic: str) -> tuple[float, float]:
 def _fit(line: pd.DataFrame) -> tuple[_Values, _Values] | None:
     """Return the ends of the line R^exponent, as high as the means of the bins it was fitted to; None without one."""
     exponent, (x, y) = _single(line, "exponent"), _curve(line, "query_weight")
-    shares = line[line["statistic"] == "query_share"].set_index("x")["mean"]
+    shares = line[line["statistic"] == "query_share"].sort_values("x")
+    weight_of = dict(zip(_middle(shares["x"].to_numpy(np.float64)), shares["mean"], strict=True))
     used = (x >= _FIRST) & (y > 0)
     if not np.isfinite(exponent) or not used.any():
         return None
     x, y = x[used], y[used]
-    weights = shares.reindex(x).fillna(0.0).to_numpy(np.float64)
-    if not weights.sum() > 0:
-        weights = np.ones_like(x)
+    weights = [float(weight_of.get(middle, 0.0)) for middle in x]
+    if not sum(weights) > 0:
+        return None
     level = float(np.average(np.log(y) - exponent * np.log(x), weights=weights))
     ends = x[[0, -1]]
     return ends, np.exp(level) * ends**exponent
@@ -156,6 +169,7 @@ def _scale(ax: Axes, rows: pd.DataFrame, panel: str) -> None:
         low, high = min(x.min() for x in far), max(x.max() for x in far)
         ax.set_xlim(low - 0.1, high + 0.1)
         ax.set_ylim(-0.02, 1.05)
+        ax.locator_params(axis="x", nbins=4)
         ax.axvline(0, color="0.75", linewidth=0.8, zorder=0)
         return
     last = max(2.0, *(float(x.max()) for x, _ in shown))

@@ -21,7 +21,7 @@ STEP = 0.05  # width of a bin of differences
 DIFFERENCES = tuple(round(STEP * step, 2) for step in range(-40, 41))
 """Middle of each bin of s_n − s₊, −2, −1.95, ..., 2; the first and the last bin have all beyond."""
 _FEWEST_BINS = 3  # bins of ranks of the positive that a slope needs
-_FEWEST_NEGATIVES = 10  # of a bin whose mean weight may be the largest
+_FEWEST_NEGATIVES = 10  # of a bin of differences that has a mean weight
 _EQUAL = 1e-6  # relative difference up to which two bins have the same mean weight
 _CURVES = {
     "candidate_weight": ("norm", RANKS),
@@ -99,10 +99,11 @@ class ByRank(Probe):
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         sums = {name: part.value for name, part in accumulators.items()}
         total = sums["weight_of_positives"].sum(1)
-        difference = sums["weight_of_differences"] / sums["number_of_differences"]
+        number = sums["number_of_differences"]
+        difference = (sums["weight_of_differences"] / number).where(number >= _FEWEST_NEGATIVES, torch.nan)
         columns = {
             "exponent": _slope(sums["moments"], sums["fitted_of_positives"]),
-            "ridge": _ridge(difference, sums["number_of_differences"]),
+            "ridge": _ridge(difference),
             "near_share": sums["near"] / total,
             "mean_rank": sums["ranked"] / total,
         }
@@ -160,9 +161,9 @@ def _slope(moments: Tensor, number: Tensor) -> Tensor:
     return slope.where((number > 0).sum(1) >= _FEWEST_BINS, torch.nan)
 
 
-def _ridge(mean: Tensor, number: Tensor) -> Tensor:
+def _ridge(mean: Tensor) -> Tensor:
     """(k,) difference at which the mean weight is largest; NaN without weight, or if bins share the largest mean."""
-    mean = mean.where(number >= _FEWEST_NEGATIVES, 0.0)
+    mean = mean.nan_to_num(0.0)
     largest, bins = mean.max(1)
     alone = (mean >= largest[:, None] * (1 - _EQUAL)).sum(1) == 1
     return mean.new_tensor(DIFFERENCES)[bins].where(alone & (largest > 0), torch.nan)

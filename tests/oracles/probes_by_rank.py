@@ -53,8 +53,13 @@ def by_rank(
         "query_weight": means(query),
         "query_share": {key: len(of_key) / number for key, of_key in query.items()},
         "weight_share": {key: sum(of_key) / total if total else NAN for key, of_key in query.items()},
-        "difference_weight": means(difference),
+        "difference_weight": means(many(difference)),
     }
+
+
+def many(values: dict[Any, list[float]]) -> dict[Any, list[float]]:
+    """The bins with 10 numbers or more."""
+    return {key: of_key for key, of_key in values.items() if len(of_key) >= 10}
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> float:
@@ -64,7 +69,7 @@ def slope(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def ridge(difference: dict[Any, list[float]]) -> float:
-    many = means({key: of_key for key, of_key in difference.items() if len(of_key) >= 10})
-    largest = max(many.values(), default=0)
-    highest = [key for key, mean in many.items() if mean >= largest * (1 - 1e-6)]
+    of_bins = means(many(difference))
+    largest = max(of_bins.values(), default=0)
+    highest = [key for key, mean in of_bins.items() if mean >= largest * (1 - 1e-6)]
     return float(highest[0]) if largest > 0 and len(highest) == 1 else NAN
