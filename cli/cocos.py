@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from lossscope.core.choices import Choice
 from lossscope.core.types import Convention
 from lossscope.errors import OptionError
 
 from ._app import command
+from ._curves import require_ending, write_curves
 from ._options import Unit
-from ._output import message, notice
+from ._output import message
 from ._processes import writes_results
 from ._sweep import SWEEP_WORK, SweepArguments, print_summary, run_sweep
 
 if TYPE_CHECKING:
     import pandas as pd
-
-PICTURES = (".csv", ".pdf", ".png", ".svg")
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,7 @@ class Counting:
         for value in self.eps:
             if not 0 <= value < float("inf"):
                 raise OptionError(f"--eps must be a finite number >= 0; got {value:g}")
-        if self.curve is not None and self.curve.suffix.lower() not in PICTURES:
-            raise OptionError(f"--curve must end in .csv, .pdf, .png or .svg; got {self.curve.name!r}")
+        require_ending(self.curve)
 
     @property
     def specs(self) -> list[str]:
@@ -85,7 +84,6 @@ def cocos(counting: Counting, options: SweepArguments) -> None:
         _warn_of_eps(swept.summary["objective"].unique(), counting)
     if counting.curve is not None and writes_results():
         _write_curve(swept.batches, counting.curve, counting.eps[0])
-        notice(f"Wrote {counting.curve}.")
     print_summary(options, swept, {"name": "cocos", "convention": counting.convention, "unit": counting.unit})
 
 
@@ -109,14 +107,6 @@ def _warn_of_eps(specs: Iterable[str], counting: Counting) -> None:
 def _write_curve(batches: pd.DataFrame, path: Path, at: float) -> None:
     """C(eps) as a picture in which one eps is marked, or as numbers."""
     from lossscope.engine.eps_curves import eps_curves
-    from lossscope.io.csv_tables import format_csv
-    from lossscope.io.files import write_text
+    from lossscope.plots import eps_curve
 
-    curves: Any = eps_curves(batches)
-    if path.suffix.lower() == ".csv":
-        write_text(path, format_csv(curves))
-        return
-    from lossscope.plots import eps_curve, style
-
-    with style.screen():
-        style.save(eps_curve.draw(curves, at=at).figure, path)  # type: ignore[arg-type]
+    write_curves(eps_curves(batches), path, partial(eps_curve.draw, at=at))

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer.main import get_command_from_info
 
@@ -15,8 +16,13 @@ from lossscope.core.choices import Choice
 from lossscope.declarations import Declaration, OptionField, declaration, declarations
 
 from ._app import app, command, name_of
+from ._curves import require_ending, write_curves
+from ._processes import writes_results
 from ._spec_options import Command
 from ._sweep import SWEEP_WORK, SweepArguments, print_summary, run_sweep
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _PANEL = "Probe"
 _FIRST = (
@@ -121,16 +127,23 @@ def _register(item: Declaration) -> None:
         from lossscope.engine.selection import Selection
         from lossscope.spec import Spec, format_value
 
+        file: Path | None = fields.get("curve")
+        require_ending(file)
+        fields |= {"curve": file is not None} if has_curves else {}
         typed = {name: getattr(options, name) for name in shared}
         fields |= {name: None if value is None else str(value) for name, value in typed.items()}
         values = {name: "none" if value is None else format_value(value) for name, value in fields.items()}
         if "audit" in shared and options.show is None:  # it is of the probe alone
             options = replace(options, audit=None)
-        swept = run_sweep(options, item.name, Selection.of([str(Spec(item.name, values))]))
+        spec = str(Spec(item.name, values))
+        swept = run_sweep(options, item.name, Selection.of([spec]))
+        if file is not None and writes_results():
+            _write_curves(swept.batches, spec, file)
         print_summary(options, swept, {"name": item.name, **fields})
 
     shared = [field.name for field in item.fields if field.name in vars(SweepArguments)]  # such as audit
     fields = [field for field in item.fields if field.name not in shared]
+    has_curves = any(field.name == "curve" for field in fields)
     run.__name__, run.__doc__ = item.name, _help(item)
     options = inspect.Parameter("options", inspect.Parameter.KEYWORD_ONLY, annotation=SweepArguments)
     run.__signature__ = inspect.Signature([*map(_option, fields), options])  # type: ignore[attr-defined]
@@ -139,7 +152,20 @@ def _register(item: Declaration) -> None:
     command(name, work=SWEEP_WORK, hidden=True, first=first)(run)
 
 
+def _write_curves(batches: pd.DataFrame, spec: str, file: Path) -> None:
+    """Write the curves of a probe, as the picture of its name draws them."""
+    from lossscope.engine.probe_curves import probe_curves
+    from lossscope.registry import build
+
+    probe = build("probes", spec)
+    curves = probe_curves(batches, probe)
+    picture: Any = import_module(f"lossscope.plots.{type(probe).__module__.rpartition('.')[2]}")
+    write_curves(curves, file, getattr(picture, "draw_many", picture.draw), picture.alt(curves))
+
+
 def _option(field: OptionField) -> inspect.Parameter:
+    if field.name == "curve":
+        return _curve_option(field)
     default: Any = field.default
     kind: Any = type(default) if isinstance(default, bool | int | float | str) else str | None
     help = f"{field.help[:1].upper()}{field.help[1:]}." if field.help else " or ".join(field.choices)
@@ -148,11 +174,20 @@ def _option(field: OptionField) -> inspect.Parameter:
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
+def _curve_option(field: OptionField) -> inspect.Parameter:
+    """Return the option of the file that gets the curves, in place of the switch of the probe."""
+    help = f"{field.help[:1].upper()}{field.help[1:]}; into a picture (.pdf, .png, .svg) or .csv."
+    annotation = Annotated[Path | None, Choice(_PANEL, help)]
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
 def _help(item: Declaration) -> str:
     name = item.name.replace("_", "-")
     formula, _, rest = item.text.partition("\n")
     lines = [item.question, "**Examples**", f"`lossscope probe {name} ckpt.pt`"]
     if "gradients" not in str(item.constants.get("reads", "")):  # a dump has no layers
         lines += [f"`lossscope probe {name} embeddings.npz --batch-size all --format json`"]
+    if any(field.name == "curve" for field in item.fields):
+        lines += [f"`lossscope probe {name} ckpt.pt --curve {name}.pdf`"]
     lines += [f"`{formula}`", rest.strip()]
     return "\n\n".join(line for line in lines if line)

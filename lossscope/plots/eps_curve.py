@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import matplotlib as mpl
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from lossscope.errors import InputError
 
-from . import directions, labels, naming, style
+from . import curve_lines, directions, labels, naming, style
 
 COLUMNS = ("source", "objective", "direction", "eps", "mean")
 _NAME = "eps_curve"
-_ALL_NAMED = 20  # lines that are all in the legend; of more, half as many are, evenly spaced
 
 
 def draw(frame: pd.DataFrame, ax: Axes | None = None, at: float = 0.01) -> Axes:
@@ -35,7 +29,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, at: float = 0.01) -> Axes:
     """
     rows = _valid_rows(frame)
     in_new_figure, ax = ax is None, style.axes_or_new(ax, "How many samples count, at every threshold on the weight")
-    colours, looks = _colours(list(map(str, rows["label"].unique()))), directions.styles(rows)
+    colours, looks = curve_lines.colours(list(map(str, rows["label"].unique()))), directions.styles(rows)
     for (label, direction), line in rows.groupby(["label", "direction"], sort=False, observed=True):
         line = line.sort_values("eps")
         ax.plot(
@@ -49,7 +43,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, at: float = 0.01) -> Axes:
         _mark_eps(ax, at)
     _scale(ax, rows, at)
     ax.set(xlabel="threshold ε on the weight", ylabel="samples above ε per query")
-    handles = _handles(colours, looks)
+    handles = curve_lines.handles(colours, looks)
     if in_new_figure:
         naming.legend_below(ax.figure, handles)  # type: ignore[arg-type]
     else:
@@ -88,19 +82,7 @@ def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
         raise InputError(
             f"frame of {_NAME} must have a count above an eps > 0; got none. The probe skipped every query"
         )
-    label, names = rows["objective"].astype(str), labels.shortest_names(rows["source"].unique())
-    if len(names) > 1:
-        label = label + " (" + rows["source"].astype(str).map(names) + ")"
-    return rows.assign(label=label)
-
-
-def _colours(labels: list[str]) -> dict[str, str]:
-    """Return the colour of each label: a sequence from dark to light for values of one objective, else its own."""
-    families = {label.partition(":")[0] for label in labels}
-    if len(labels) <= 2 or (len(families) > 1 and len(labels) <= len(style.PALETTE)):
-        return style.colours(labels)
-    sequence = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(labels)))
-    return {label: mpl.colors.to_hex(colour) for label, colour in zip(labels, sequence, strict=True)}
+    return curve_lines.with_labels(rows)
 
 
 def _scale(ax: Axes, rows: pd.DataFrame, at: float) -> None:
@@ -117,16 +99,3 @@ def _scale(ax: Axes, rows: pd.DataFrame, at: float) -> None:
     ax.set_ylim(-0.05, top)
     ax.yaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
     ax.minorticks_off()
-
-
-def _handles(colours: dict[str, str], drawn: Mapping[str, directions.DirectionStyle]) -> list[Line2D]:
-    named = list(colours.items())
-    if len(named) > _ALL_NAMED:
-        named = [named[round(index)] for index in np.linspace(0, len(named) - 1, _ALL_NAMED // 2)]
-    handles = [Line2D([], [], color=colour, label=labels.label_text(label)) for label, colour in named]
-    if len(drawn) > 1 or "both" in drawn:
-        handles += [
-            Line2D([], [], color="0.35", linestyle=direction.dashes, label=direction.name)
-            for direction in drawn.values()
-        ]
-    return handles

@@ -95,6 +95,15 @@ class HasEffects(Protocol):
         ...
 
 
+@runtime_checkable
+class HasCurves(Protocol):
+    """A probe with the field `curve`, whose statistics of the reducer `curve` are then numbers at points."""
+
+    def points(self) -> Mapping[str, tuple[float, ...]]:
+        """Return statistic -> the points of its numbers."""
+        ...
+
+
 def concatenate(axis: Axis, parts: list[Accumulators]) -> dict[str, Accumulator]:
     """Combine the views of a batch: concatenate queries, merge other elements."""
     total = dict(parts[0])

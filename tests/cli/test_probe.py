@@ -50,7 +50,7 @@ def test_the_options_of_a_command_are_the_fields_of_the_probe(name: str) -> None
         p.name: p.default for p in COMMANDS[name].params if p.name not in shared - {"eps", "convention", "unit"}
     }
     probe = load("probes", name)
-    expected = {field.name: field.default for field in fields(probe)}
+    expected = {field.name: None if field.name == "curve" else field.default for field in fields(probe)}
     assert defaults == {
         name: default for name, default in expected.items() if name != "audit"
     }  # an option of all sweeps
@@ -202,6 +202,41 @@ def test_the_curve_says_at_eps_what_the_counts_say(dump: Path) -> None:
             assert near["std"].tolist() == pytest.approx([row["std"]])
             assert near["n"].tolist() == [3]
     assert rows == rows_of(lossscope(*words, "--format", "json"))
+
+
+@each("name", ["fidelity", "by-rank"])
+def test_the_curves_of_a_probe_are_written_as_numbers_and_drawn_from_them(name: str, dump: Path) -> None:
+    words = ("probe", name, dump, "--objective", "ntxent", "--batch-size", "8", "--interval", "none")
+    numbers = lossscope(*words, "--curve", "deep/curves.csv", "--format", "json")
+    assert numbers.exit_code == 0, numbers.stderr
+    assert "Wrote deep/curves.csv." in numbers.stderr
+    curves = pd.read_csv("deep/curves.csv")
+    singles = curves[curves["x"].isna()].set_index(["direction", "statistic"])["mean"].to_dict()
+    means = {(row["direction"], row["statistic"]): row["mean"] or np.nan for row in rows_of(numbers)}
+    assert singles == pytest.approx({key: mean for key, mean in means.items() if key in singles}, nan_ok=True)
+    drawn = lossscope(*words, "--curve", "curves.svg")
+    assert drawn.exit_code == 0, drawn.stderr
+    again = lossscope("render", name.replace("-", "_"), "deep/curves.csv", "--out", "again.svg")
+    assert again.exit_code == 0, again.stderr
+    assert Path("again.svg").read_text() == Path("curves.svg").read_text()
+
+
+@each("name", ["fidelity", "by-rank"])
+def test_curves_go_to_a_picture_or_csv_alone(name: str, dump: Path) -> None:
+    result = lossscope("probe", name, dump, "--curve", "curves.txt")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--curve must end in .csv, .pdf, .png or .svg; got 'curves.txt'" in plain(result.stderr)
+
+
+@each("words, message", [
+    (["fidelity", "--share", "1"], "share must be a number between 0 and 1, as 0.95; got 1"),
+    (["fidelity", "--of", "parameters"], "needs the model itself"),
+    (["by-rank", "--near", "0"], "near must be a number above 0, as 0.1; got 0"),
+])  # fmt: skip
+def test_what_a_probe_cannot_do_is_refused(words: list[str], message: str, dump: Path) -> None:
+    result = lossscope("probe", words[0], dump, *words[1:], "--objective", "ntxent", "--batch-size", "8")
+    assert result.exit_code != 0 and result.stdout == ""
+    assert message in plain(result.stderr)
 
 
 def test_verbose_shows_progress_without_a_terminal(dump: Path) -> None:

@@ -11,14 +11,15 @@ import numpy as np
 import pandas as pd
 
 from lossscope.engine.weight_fields import circle_steps, fields, goal_specs, pair_curves, weights_at
-from lossscope.plots import circle_steps as circle
 from lossscope.plots import (
+    by_rank,
     cosines,
     count_recall,
     differences,
     direction_field,
     epoch_counts,
     eps_curve,
+    fidelity,
     hubness,
     loss_guess,
     overlay,
@@ -35,6 +36,7 @@ from lossscope.plots import (
     weight_mass,
     what_if,
 )  # fmt: skip
+from lossscope.plots import circle_steps as circle
 from lossscope.plots import pair_curves as curves
 
 
@@ -176,7 +178,35 @@ def _circle() -> tuple[pd.DataFrame, pd.DataFrame]:
     return rows[rows["objective"] == "triplet_sh"], rows
 
 
+def _of_curves(numbers: dict[str, float], curves: dict[str, tuple[list[float], list[float]]]) -> pd.DataFrame:
+    """Return rows of single numbers and curves, as a probe's --curve writes them, of two losses and directions."""
+    rows = [(name, np.nan, mean) for name, mean in numbers.items()]
+    rows += [(name, x, y) for name, points in curves.items() for x, y in zip(*points, strict=True)]
+    frame = pd.DataFrame(rows, columns=["statistic", "x", "mean"])
+    lines = [(loss, direction) for loss in ("ntxent:tau=0.1", "triplet_sh") for direction in ("i2t", "t2i")]
+    return pd.concat([frame.assign(source="a.pt", objective=loss, direction=turn) for loss, turn in lines])
+
+
+def _fidelity() -> pd.DataFrame:
+    k = [1.0, 2, 3, 5, 8, 13, 20, 30, 50, 80]
+    return _of_curves({"k95": 4.5, "k95_q50": 4.0, "cos1": 0.8}, {"curve": (k, [1 - 0.2 / x**1.5 for x in k])})
+
+
+def _by_rank() -> pd.DataFrame:
+    ranks, D = [1.0, 2, 4, 8, 16, 32, 64, 128], [round(0.05 * step, 2) for step in range(-40, 41)]
+    shares = [0.5, 0.2, 0.1, 0.1, 0.05, 0.03, 0.01, 0.01]
+    curves = {
+        "candidate_weight": (ranks, [1 / rank for rank in ranks]),
+        "query_weight": (ranks, [3 / rank**1.5 for rank in ranks]),
+        "query_share": (ranks, shares),
+        "weight_share": (ranks, shares),
+        "difference_weight": (D, [float(np.exp(-((x / 0.2) ** 2))) for x in D]),
+    }
+    return _of_curves({"exponent": -1.5, "ridge": 0.0, "near_share": 0.4, "mean_rank": 5.0}, curves)
+
+
 FRAMES: dict[ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
+    by_rank: lambda: (_by_rank(), _by_rank()),
     circle: _circle,
     cosines: lambda: (_cosines(), _cosines()),
     count_recall: lambda: (_counts()[lambda rows: rows["panel"] == "VSE++, scenes"], _counts()),
@@ -185,6 +215,7 @@ FRAMES: dict[ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
     direction_field: _goal,
     epoch_counts: lambda: (_epoch_counts()[lambda rows: rows["statistic"] == "C_q"], _epoch_counts()),
     eps_curve: lambda: (_curve(), _curve()),
+    fidelity: lambda: (_fidelity(), _fidelity()),
     hubness: lambda: (pd.DataFrame({"label": "a", "count": [3, 1, 0]}),) * 2,
     loss_guess: lambda: (_losses(), _losses()),
     overlay: lambda: (_cloud(), _cloud()),

@@ -11,12 +11,14 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.plots import (
+    by_rank,
     circle_steps,
     count_recall,
     differences,
     direction_field,
     epoch_counts,
     eps_curve,
+    fidelity,
     hubness,
     overlay,
     pair_cloud,
@@ -46,7 +48,8 @@ def twice(frame: pd.DataFrame, **changed: Any) -> pd.DataFrame:
 
 
 @each("picture, column", [
-    (circle_steps, "dx"), (count_recall, "panel"), (direction_field, "w_pos"), (eps_curve, "mean"), (hubness, "count"),
+    (by_rank, "x"), (circle_steps, "dx"), (count_recall, "panel"), (direction_field, "w_pos"), (eps_curve, "mean"),
+    (fidelity, "statistic"), (hubness, "count"),
     (overlay, "s_neg"), (pair_cloud, "w_neg"), (pair_curves, "weight"), (power, "mdd_low"), (sensitivity, "seed"),
     (tangent, "value"), (tangent_cloud, "weight"), (training, "rsum"), (trajectory, "neg_q90"),
     (triplet_field, "s_neg"), (weight_field, "w_pos"), (weight_mass, "mean"), (what_if, "std"),
@@ -60,6 +63,8 @@ def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> 
 
 # picture, its function, a change of its frame, and the message
 @each("picture, name, change, message", [
+    (by_rank, "draw_many", lambda f: f.assign(mean=0.0), "a weight above 0; got none"),
+    (by_rank, "draw", lambda f: f.assign(direction="sideways"), SIDEWAYS),
     (circle_steps, "draw", lambda f: f.assign(role="image"), "role must be one of query, positive, negative"),
     (circle_steps, "draw", lambda f: f.assign(x=2.0), "of length 1"),
     (circle_steps, "draw", lambda f: twice(f, objective="b"), "one objective"),
@@ -73,6 +78,9 @@ def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> 
     (epoch_counts, "draw", twice, "each epoch once"),
     (eps_curve, "draw", lambda f: f.assign(direction="sideways"), SIDEWAYS),
     (eps_curve, "draw", lambda f: f.assign(mean=NAN), "The probe skipped every query"),
+    (fidelity, "draw", lambda f: f.assign(mean=NAN), "a cosine at a k; got none. The probe skipped every query"),
+    (fidelity, "draw", lambda f: f[f["statistic"] != "curve"], "a cosine at a k; got none"),
+    (fidelity, "draw", lambda f: f.assign(direction="sideways"), SIDEWAYS),
     (hubness, "draw", lambda f: f.assign(count=[1, -1, 0]), "numbers >= 0"),
     (hubness, "draw", lambda f: f.assign(count=0), "a must have a chosen candidate"),
     (overlay, "draw", lambda f: f.assign(s_pos=NAN), "must be finite"),
@@ -129,6 +137,8 @@ def test_options_that_do_not_fit_are_refused() -> None:
     frame = FRAMES[sensitivity]()[0]
     with pytest.raises(InputError, match="sensitivity, reference must have the columns label, rsum"):
         sensitivity.draw(frame, reference=pd.DataFrame({"label": ["a"]}))
+    with pytest.raises(InputError, match=r"panel must be one of candidate_weight, .*; got 'mean'"):
+        by_rank.draw(FRAMES[by_rank]()[0], panel="mean")
     with pytest.raises(InputError, match="side must be positive or negative; got 'left'"):
         pair_cloud.draw(FRAMES[pair_cloud]()[0], side="left")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="value must be loss or rsum; got 'mean'"):

@@ -12,9 +12,12 @@ from tests.probes import lab
 
 MASSES = ("ntxent", "triplet", "triplet_sh", "unified:gamma=5", "smoothap:tau=0.3", "goal:pair=sig")
 OBJECTIVES = {  # of probes that read weights
+    "by_rank:curve=true": ("ntxent", "triplet", "siglip", "smoothap:tau=0.3"),
     "cocos": MASSES,
     "cocos:curve=true": ("ntxent", "triplet", "smoothap:tau=0.3"),
     "contributors": ("ntxent", "triplet", "triplet_sh", "smoothap:tau=0.3"),
+    "fidelity": ("ntxent", "triplet", "siglip", "smoothap:tau=0.3"),
+    "fidelity:of=embeddings": ("ntxent", "goal:pair=sig"),
     "influence": ("ntxent", "triplet", "goal:pair=sig", "siglip", "smoothap:tau=0.3"),
     "tangent": ("ntxent", "smoothap:tau=0.3"),
     "tangent:of=candidate": ("ntxent", "smoothap:tau=0.3"),
