@@ -82,11 +82,11 @@ def alt(frame: pd.DataFrame) -> str:
 def _draw_changes(ax: Axes, rows: pd.DataFrame) -> None:
     colours, marks = _colours(rows), _marks(rows)
     ax.axhline(0, color="0.6", linewidth=0.8, zorder=1)
-    for place, row in enumerate(rows.to_dict("records")):
+    for x, row in enumerate(rows.to_dict("records")):
         colour = colours[str(row["objective"])]
-        ax.vlines(place, row["low"], row["high"], color=colour, linewidth=1.6)
+        ax.vlines(x, row["low"], row["high"], color=colour, linewidth=1.6)
         mark = marks[str(row["source"])]
-        ax.plot([place], [row["change"]], color=colour, marker=mark, markersize=4, linestyle="none")
+        ax.plot([x], [row["change"]], color=colour, marker=mark, markersize=4, linestyle="none")
     ax.set_xticks([])
     ax.set_xlim(-0.6, len(rows) - 0.4)
     metric = str(rows["metric"].iloc[0])

@@ -160,10 +160,10 @@ class StepBatching:
     @classmethod
     def of(cls, objectives: Sequence[Objective], options: UtilityOptions, stepped: SteppedModel) -> StepBatching:
         """Return the batching that all objectives share. Raises InputError for one that an objective cannot take."""
-        ones = [short_spec(objective) for objective in objectives if objective.traits.positives == "one"]
-        mode = options.sampling or ("pairs" if ones else "images")
-        if mode in ("images", "groups") and ones:
-            raise InputError(f"--sampling must be pairs or single for {', '.join(ones)}, of one positive; got {mode}")
+        single = [short_spec(objective) for objective in objectives if objective.traits.positives == "one"]
+        mode = options.sampling or ("pairs" if single else "images")
+        if mode in ("images", "groups") and single:
+            raise InputError(f"--sampling must be pairs or single for {', '.join(single)}, of one positive; got {mode}")
         recipe = stepped.recipe
         trained = trained_options(recipe, stepped.name)
         size = options.batch_size or int(recipe.get("batch_size") or _USUAL_BATCH_SIZE)

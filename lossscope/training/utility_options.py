@@ -18,7 +18,7 @@ _MODES = ("pairs", "images", "single", "groups")
 class UtilityOptions:
     """The length of the step, and the batches. Raises OptionError for values that cannot be."""
 
-    # 1e-4: on `tiny` changes are in proportion to it within some per cent; at 1e-3 the margin gains half of that
+    # 1e-4: on `tiny` changes are in proportion to it within 6 %; at 1e-3 they are half of that or less
     step: Annotated[float, Choice(None, "Length of the step, as a share of the norm of the parameters.")] = 1e-4
     batches: Annotated[int, Choice(BATCHES, "Batches of the training split; one step on each.", low=1)] = 20
     # pairs, or images; None: that of the training, 128 where it is not known
