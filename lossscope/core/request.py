@@ -77,6 +77,7 @@ class Request:
     # whether Python files that a spec names may be imported
     trust_code: Annotated[bool, Choice(SOURCE, "Import Python files that a file names.", flags="--trust-code")] = False
     sharded: bool = False  # a folder of .npy shards is read when its rows are needed, as sweeps over samples need them
+    runs_model: bool = True  # the model of a checkpoint encodes the split; without, the source has it and no vectors
     mode: Literal["eval", "train"] = "eval"  # of the model: train has its dropout, and batch norm of the batch
     mode_seed: int = 0  # of what is drawn in train mode
     # numbers as they are stored or computed: neither normalised nor refused where they are not finite

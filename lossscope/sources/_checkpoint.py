@@ -69,10 +69,10 @@ def embed_checkpoint(
     checkpoint = checkpoint.for_items(split.images.shape, f"{path} was trained on")
     key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint, *_words_key(checkpoint))
     training = _train_mode(request)
-    cached = _cached(origin, key) if request.cache and training is None else None
+    cached = _cached(origin, key) if request.cache and request.runs_model and training is None else None
     vectors, scorer = read_cache(cached, len(split.images), len(split.captions)), None
     load_model = partial(_load_model, checkpoint, path, split, request)
-    if vectors is None:
+    if vectors is None and request.runs_model:
         model, captions = load_model()
         if model.is_dot_product:
             from .checkpoints.embed import embed

@@ -32,6 +32,7 @@ from lossscope.plots import (
     training,
     trajectory,
     triplet_field,
+    utility,
     weight_field,
     weight_mass,
     what_if,
@@ -132,6 +133,20 @@ def _epoch_counts() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _utility() -> pd.DataFrame:
+    metrics = {"margin": ("similarity", 0.002), "R@1": ("%", 0.4), "nDCG": ("1", 0.005), "rsum": ("sum of %", 2.0)}
+    rows = [
+        {"source": "runs/a/best.pt", "objective": objective, "direction": direction, "metric": metric, "unit": unit,
+         "change": scale * size, "low": 0.9 * scale * size, "high": 1.1 * scale * size, "counted": counted,
+         "counted_low": 0.9 * counted, "counted_high": 1.1 * counted}
+        for objective, scale, counted in (
+            ("ntxent:tau=0.1", 1.0, 11.8), ("triplet:margin=0.2", 0.9, 7.8), ("triplet_sh:margin=0.2", -0.2, 0.97),
+        )
+        for metric, (unit, size) in metrics.items() for direction in ("i2t", "t2i", "both")
+    ]  # fmt: skip
+    return pd.DataFrame(rows).assign(level=0.95, n=20, step=1e-4, held_out="val")
+
+
 def _norms() -> pd.DataFrame:
     return pd.DataFrame({"label": np.repeat(["a", "b", "c", "d"], 50), "value": _rng().uniform(0, 2, 200)})
 
@@ -228,6 +243,7 @@ FRAMES: dict[ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
     training: lambda: (_epochs(), _epochs()),
     trajectory: lambda: (_epochs()[lambda rows: rows["run"] == "triplet_sh"], _epochs()),
     triplet_field: _goal,
+    utility: lambda: (_utility()[lambda rows: rows["metric"] == "margin"], _utility()),
     weight_field: lambda: _goal()[:1] * 2,
     weight_mass: lambda: (_mass(), _mass()),
     what_if: lambda: (pd.DataFrame(_statistics(("C_neg",))), pd.DataFrame(_statistics(("C_neg", "W_neg", "N_eff")))),

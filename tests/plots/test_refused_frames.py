@@ -30,6 +30,7 @@ from lossscope.plots import (
     training,
     trajectory,
     triplet_field,
+    utility,
     weight_field,
     weight_mass,
     what_if,
@@ -52,7 +53,8 @@ def twice(frame: pd.DataFrame, **changed: Any) -> pd.DataFrame:
     (fidelity, "statistic"), (hubness, "count"),
     (overlay, "s_neg"), (pair_cloud, "w_neg"), (pair_curves, "weight"), (power, "mdd_low"), (sensitivity, "seed"),
     (tangent, "value"), (tangent_cloud, "weight"), (training, "rsum"), (trajectory, "neg_q90"),
-    (triplet_field, "s_neg"), (weight_field, "w_pos"), (weight_mass, "mean"), (what_if, "std"),
+    (triplet_field, "s_neg"), (utility, "counted_low"), (weight_field, "w_pos"), (weight_mass, "mean"),
+    (what_if, "std"),
 ])  # fmt: skip
 def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> None:
     single, many = FRAMES[picture]()
@@ -109,6 +111,9 @@ def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> 
     (triplet_field, "draw", lambda f: f.iloc[1:], "full grid"),
     (triplet_field, "draw", twice, "each"),
     (triplet_field, "draw", lambda f: twice(f, objective="b"), "draw_many"),
+    (utility, "draw", lambda f: twice(f, metric="nDCG"), "one metric; got margin, nDCG"),
+    (utility, "draw_many", twice, "each source, objective and metric once"),
+    (utility, "draw_many", lambda f: f.assign(change=NAN), "known change of the direction both; got none"),
     (weight_field, "draw", lambda f: f.iloc[1:], "each point of an s_pos x s_neg grid"),
     (weight_field, "draw", twice, "each point of an s_pos x s_neg grid"),
     (weight_field, "draw", lambda f: f[f["s_neg"] == 1], "each point of an s_pos x s_neg grid"),
