@@ -17,6 +17,9 @@ from lossscope.objectives.base import Objective
 from lossscope.registry import build
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.training.one_step_utility import one_step_utility
+from lossscope.training.stepped_model import open_stepped_model
+from lossscope.training.utility_options import UtilityOptions
 
 PREDICTORS = ("C_neg", "N_eff", "k95", "false_weight", "utility_margin", "utility_nDCG")
 _BATCHES = 5  # of the one-step utility
@@ -57,3 +60,11 @@ def false_weight(
             false += float((weights * is_true).sum())
             total += float(weights.sum())
     return false / total if total else float(np.nan)
+
+
+def utility_of(checkpoint: Path, objective: str, batch_size: int, seed: int) -> dict[str, float]:
+    """Return what one step with its loss is worth on the validation split: change of margin and of nDCG."""
+    options = UtilityOptions(batches=_BATCHES, batch_size=batch_size, sampling="pairs", seed=seed)
+    rows = one_step_utility(open_stepped_model(checkpoint), (objective,), options)
+    means = rows[rows["direction"] == "both"].groupby("metric")["change"].mean()
+    return {f"utility_{name}": float(means[name]) for name in ("margin", "nDCG")}
