@@ -18,7 +18,7 @@ COLUMNS = (
 _NAME = "utility"
 _BOTH = "both"
 _HEADLINE = "What one step of each loss changes on items that it does not train on"
-_UNITS = {"margin": "change of the margin", "R@1": "change of R@1 (%)", "rsum": "change of rsum (%)"}
+_UNITS = {"margin": "change of margin", "R@1": "change of R@1 (%)", "rsum": "change of rsum (%)"}
 _MARKS = "osD^vP"  # of sources
 
 

@@ -142,11 +142,11 @@ def with_learnt_values(specs: Sequence[str], trained_with: str | None) -> tuple[
     """
     if trained_with is None:
         return tuple(specs)
-    trained = as_objective(trained_with)
-    if not trained.learnable:
-        return tuple(specs)
     bare = Spec.parse(trained_with).name.replace("-", "_").lower()
-    return tuple(trained_with if spec.replace("-", "_").lower() == bare else spec for spec in specs)
+    is_bare = [spec.replace("-", "_").lower() == bare for spec in specs]
+    if not any(is_bare) or not as_objective(trained_with).learnable:  # a file that nobody typed is not imported
+        return tuple(specs)
+    return tuple(trained_with if bare_name else spec for spec, bare_name in zip(specs, is_bare, strict=True))
 
 
 @dataclass(frozen=True)

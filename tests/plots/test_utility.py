@@ -35,12 +35,12 @@ def test_marks_are_the_changes_of_both_directions_and_lines_their_intervals():
     assert ends == [[2.0, 5.0], [-3.0, 0.0]]
     colours = style.colours(["ntxent:tau=0.1", "triplet:margin=0.2"])
     assert [line.get_color() for line in marks(ax)] == list(colours.values())
-    assert ax.get_ylabel() == "change of the margin"
+    assert ax.get_ylabel() == "change of margin"
 
 
 def test_each_metric_is_a_row_with_the_counted_negatives_on_the_right():
     fig = utility.draw_many(frame())
-    assert [ax.get_ylabel() for ax in fig.axes[::2]] == ["change of the margin", "change of R@1 (%)"]
+    assert [ax.get_ylabel() for ax in fig.axes[::2]] == ["change of margin", "change of R@1 (%)"]
     for left, right in zip(fig.axes[::2], fig.axes[1::2], strict=True):
         assert left.get_ylim() == right.get_ylim()
         assert [line.get_xdata()[0] for line in marks(right)] == [10.0, 0.5]

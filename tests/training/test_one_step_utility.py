@@ -296,6 +296,7 @@ def test_the_bare_name_of_the_trained_loss_has_its_learnt_scale() -> None:
     assert with_learnt_values(("infonce", "infonce:tau=0.1"), trained) == (trained, "infonce:tau=0.1")
     assert with_learnt_values(("ntxent",), "ntxent:tau=0.5") == ("ntxent",)
     assert with_learnt_values(("infonce",), None) == ("infonce",)
+    assert with_learnt_values(("infonce",), "./no_such_file.py:MyLoss") == ("infonce",)
 
 
 @each("objectives, options, message", [
