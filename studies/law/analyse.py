@@ -174,8 +174,8 @@ def skills(rows: pd.DataFrame) -> pd.DataFrame:
     """Return how well each predictor at epoch 1 says the final rsum of a left-out loss: columns predictor, skill, ...
 
     Within each (data, rate, seed) the 20 runs of the main block have ranks of the predictor, scaled to −½..½, and rsum
-    less its mean. A line through 0 is fitted on three losses and predicts the fourth: skill = 1 − Σ (y − ŷ)² / Σ y². The
-    interval is a bootstrap over the (data, rate, seed) groups. `ceiling` is the skill of the mean of the other seeds.
+    less its mean. A line through 0 is fitted on three losses and predicts the fourth: skill = 1 − Σ (y − ŷ)² / Σ y².
+    Its interval is a bootstrap over the groups. `ceiling` is the skill of the mean of the other seeds of the same run.
     """
     main = rows[rows["block"] == "main"]
     groups = [_ranked(group) for _, group in main.groupby(["data", "rate", "seed"], sort=False)]
