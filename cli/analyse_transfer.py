@@ -13,6 +13,7 @@ from ._app import command
 from ._options import Unit, require_picture, usage
 from ._output import notice, print_path, print_results
 from ._processes import writes_results
+from ._sources import objectives_for
 from ._sweep import SWEEP_WORK, SweepArguments, run_sweep
 from .analyse import analyse
 
@@ -73,15 +74,15 @@ def transfer(
     from lossscope.tables import transfer as tables
 
     require_picture(picture, "-o")
-    trained = [trained_objective(source, options.source_request) for source in options.sources]
-    unknown = [str(source) for source, spec in zip(options.sources, trained, strict=True) if spec is None]
+    stated = [trained_objective(source, options.source_request) for source in options.sources]
+    unknown = [str(source) for source, spec in zip(options.sources, stated, strict=True) if spec is None]
     if unknown:
-        raise usage(
-            f"each source must say what it was trained with, as a checkpoint does; {', '.join(unknown)} does not"
-        )
+        silent = ", ".join(unknown)
+        raise usage(f"each source must say what it was trained with, as a checkpoint does; {silent} does not")
+    trained = [objectives_for((), spec, source)[0] for source, spec in zip(options.sources, stated, strict=True)]
     if len(set(trained)) < 2:
-        raise usage(f"sources must be trained with two losses or more; got {', '.join(map(str, set(trained)))}")
-    objectives = options.sweep.objectives or tuple(dict.fromkeys(str(spec) for spec in trained))
+        raise usage(f"sources must be trained with two losses or more; got {', '.join(dict.fromkeys(trained))}")
+    objectives = options.sweep.objectives or tuple(dict.fromkeys(trained))
     options = replace(options, sweep=replace(options.sweep, objectives=objectives))
     swept = run_sweep(options, "transfer", Selection.of(counting.specs))
     if not writes_results():
@@ -89,8 +90,8 @@ def transfer(
     names = [str(name) for name in swept.summary["source"].unique()]
     if len(names) != len(trained):
         raise usage(f"sources must have different names, and one width; got {', '.join(map(str, options.sources))}")
-    rows = matrix.transfer(swept.summary, dict(zip(names, map(str, trained), strict=True)), swept.split)
-    sources = dict(zip(map(str, options.sources), map(str, trained), strict=True))
+    rows = matrix.transfer(swept.summary, dict(zip(names, trained, strict=True)), swept.split)
+    sources = dict(zip(map(str, options.sources), trained, strict=True))
     typed = {"name": "analyse transfer", "sources": sources, "split": swept.split, "eps": counting.eps}
     more = {"shares": matrix.effect_shares(rows).to_dict("records")}
 

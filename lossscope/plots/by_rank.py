@@ -1,4 +1,4 @@
-"""Where in the ranking does the weight lie: on which negatives, of which queries, at which difference?"""
+"""Where in the ranking does the weight lie: by rank of the negative, by rank of the positive, by difference?"""
 
 from __future__ import annotations
 
@@ -165,9 +165,8 @@ def _scale(ax: Axes, rows: pd.DataFrame, panel: str) -> None:
     curves = [_curve(line, panel) for _, _, line in _lines(rows)]
     shown = [(x, y / y.max()) for x, y in curves if len(x)]
     if panel == "difference_weight":
-        far = [x[y > _SMALL] for x, y in shown]
-        low, high = min(x.min() for x in far), max(x.max() for x in far)
-        ax.set_xlim(low - 0.1, high + 0.1)
+        far = np.concatenate([x[y > _SMALL] for x, y in shown] or [np.zeros(1)])  # small batches have no full bin
+        ax.set_xlim(float(far.min()) - 0.1, float(far.max()) + 0.1)
         ax.set_ylim(-0.02, 1.05)
         ax.locator_params(axis="x", nbins=4)
         ax.axvline(0, color="0.75", linewidth=0.8, zorder=0)

@@ -47,7 +47,9 @@ def test_every_probe_has_a_command_of_its_own_and_takes_no_name_away() -> None:
 def test_the_options_of_a_command_are_the_fields_of_the_probe(name: str) -> None:
     shared = {parameter.name for parameter in COMMANDS["cocos"].params}
     defaults = {
-        p.name: p.default for p in COMMANDS[name].params if p.name not in shared - {"eps", "convention", "unit"}
+        p.name: p.default
+        for p in COMMANDS[name].params
+        if p.name not in shared - {"eps", "convention", "curve", "unit"}
     }
     probe = load("probes", name)
     expected = {field.name: None if field.name == "curve" else field.default for field in fields(probe)}
@@ -212,7 +214,10 @@ def test_the_curves_of_a_probe_are_written_as_numbers_and_drawn_from_them(name: 
     assert "Wrote deep/curves.csv." in numbers.stderr
     curves = pd.read_csv("deep/curves.csv")
     singles = curves[curves["x"].isna()].set_index(["direction", "statistic"])["mean"].to_dict()
-    means = {(row["direction"], row["statistic"]): row["mean"] or np.nan for row in rows_of(numbers)}
+    means = {
+        (row["direction"], row["statistic"]): float("nan") if row["mean"] is None else row["mean"]
+        for row in rows_of(numbers)
+    }
     assert singles == pytest.approx({key: mean for key, mean in means.items() if key in singles}, nan_ok=True)
     drawn = lossscope(*words, "--curve", "curves.svg")
     assert drawn.exit_code == 0, drawn.stderr

@@ -31,6 +31,7 @@ from lossscope.plots import (
     tangent_cloud,
     training,
     trajectory,
+    transfer,
     triplet_field,
     utility,
     weight_field,
@@ -130,6 +131,18 @@ def _epoch_counts() -> pd.DataFrame:
          "unit": "samples", "epoch": epoch, "mean": 9.0 - epoch, "low": 8.5 - epoch, "high": 9.5 - epoch, "level": 0.95}
         for name in ("C_q", "C_B", "N_eff") for direction in ("i2t", "t2i") for epoch in range(1, 8)
     ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _transfer() -> pd.DataFrame:
+    losses = ("triplet:margin=0.2", "ntxent:tau=0.1")
+    rows = [
+        {"objective": loss, "trained_with": trained, "direction": direction, "statistic": name, "mean": 2.0**i * 3.0**j}
+        for direction in ("i2t", "t2i")
+        for name in ("C_neg", "share_above")
+        for i, loss in enumerate(losses)
+        for j, trained in enumerate(losses)
+    ]
     return pd.DataFrame(rows)
 
 
@@ -243,6 +256,7 @@ FRAMES: dict[ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
     training: lambda: (_epochs(), _epochs()),
     trajectory: lambda: (_epochs()[lambda rows: rows["run"] == "triplet_sh"], _epochs()),
     triplet_field: _goal,
+    transfer: lambda: (_transfer().query("direction == 'i2t' and statistic == 'C_neg'"), _transfer()),
     utility: lambda: (_utility()[lambda rows: rows["metric"] == "margin"], _utility()),
     weight_field: lambda: _goal()[:1] * 2,
     weight_mass: lambda: (_mass(), _mass()),

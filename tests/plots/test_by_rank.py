@@ -71,6 +71,11 @@ def test_a_loss_without_weight_has_no_line():
     } == {"NT-Xent"}
 
 
+def test_batches_too_small_for_a_mean_by_difference_leave_that_panel_empty():
+    figure = by_rank.draw_many(frame()[lambda rows: rows["statistic"] != "difference_weight"])
+    assert [len(ax.lines) > 1 for ax in figure.axes] == [True, True, False]
+
+
 def test_alt_states_the_numbers():
     rows = frame()[lambda rows: (rows["objective"] == "triplet_sh") & (rows["direction"] == "i2t")]
     assert by_rank.alt(rows) == (
