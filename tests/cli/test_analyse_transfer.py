@@ -31,7 +31,8 @@ def models(tiny_checkpoint: Path) -> tuple[str, str]:
 
 
 def test_each_number_is_that_of_a_sweep_of_a_loss_on_a_model(models: tuple[str, str]) -> None:
-    result = lossscope("analyse", "transfer", *models, "--eps", 0.02, "--format", "csv", "-o", "matrix.png")
+    words = "--eps", 0.02, "--batch-size", 32, "--format", "csv", "-o", "matrix.png"
+    result = lossscope("analyse", "transfer", *models, *words)
     assert result.exit_code == 0, result.stderr
     rows = pd.read_csv(io.StringIO(result.stdout))
     assert set(zip(rows["objective"], rows["trained_with"], strict=True)) == {

@@ -53,7 +53,8 @@ def twice(frame: pd.DataFrame, **changed: Any) -> pd.DataFrame:
     (by_rank, "x"), (circle_steps, "dx"), (count_recall, "panel"), (direction_field, "w_pos"), (eps_curve, "mean"),
     (fidelity, "statistic"), (hubness, "count"),
     (overlay, "s_neg"), (pair_cloud, "w_neg"), (pair_curves, "weight"), (power, "mdd_low"), (sensitivity, "seed"),
-    (tangent, "value"), (tangent_cloud, "weight"), (training, "rsum"), (trajectory, "neg_q90"), (transfer, "trained_with"),
+    (tangent, "value"), (tangent_cloud, "weight"), (training, "rsum"), (trajectory, "neg_q90"),
+    (transfer, "trained_with"),
     (triplet_field, "s_neg"), (utility, "counted_low"), (weight_field, "w_pos"), (weight_mass, "mean"),
     (what_if, "std"),
 ])  # fmt: skip
