@@ -159,10 +159,13 @@ def turns(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _turn(values: Values) -> float:
-    """Return the first rate at which the column means of (seeds, rates) cross 0; NaN where they do not."""
-    known = ~np.isnan(values)
-    means = np.where(known.any(0), np.where(known, values, 0).sum(0) / np.maximum(known.sum(0), 1), np.nan)
-    logs = np.log10([max(rate, _LOWEST) for rate in RATES])
+    """Return the first rate at which the column means of (seeds, rates) cross 0; NaN where they do not.
+
+    Rates that no seed of a resample has are passed over.
+    """
+    number = (~np.isnan(values)).sum(0)
+    means = np.nansum(values, 0)[number > 0] / number[number > 0]
+    logs = np.log10([max(rate, _LOWEST) for rate in RATES])[number > 0]
     for left in range(len(means) - 1):
         a, b = means[left], means[left + 1]
         if a * b < 0:
