@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from lossscope.engine.weight_fields import circle_steps, fields, goal_specs, pair_curves, weights_at
-from lossscope.plots import circle_steps as circle
 from lossscope.plots import (
+    alignment,
     cosines,
     count_recall,
     differences,
@@ -35,6 +35,7 @@ from lossscope.plots import (
     weight_mass,
     what_if,
 )  # fmt: skip
+from lossscope.plots import circle_steps as circle
 from lossscope.plots import pair_curves as curves
 
 
@@ -171,12 +172,23 @@ def _hardest() -> pd.DataFrame:
     return pd.concat(parts)
 
 
+def _alignment() -> pd.DataFrame:
+    names, cosines = ("ntxent", "triplet_sh", "circle"), {("ntxent", "triplet_sh"): 0.95, ("ntxent", "circle"): -0.2}
+    rows = [
+        {"space": space, "layer": "total" if space == "parameters" else "", "a": a, "b": b, "a_order": i + 1.0,
+         "cosine": 1.0 if a == b else cosines.get((a, b), np.nan), "a_cluster": 1.0 + (i == 2), "cut": 0.9}
+        for space in alignment.SPACES for i, a in enumerate(names) for b in names[i:]
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
 def _circle() -> tuple[pd.DataFrame, pd.DataFrame]:
     rows = circle_steps({name: name for name in ("triplet_sh", "unified:gamma=5")}, (0.5, 0.7, 0.2))
     return rows[rows["objective"] == "triplet_sh"], rows
 
 
 FRAMES: dict[ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
+    alignment: lambda: (_alignment()[lambda rows: rows["space"] == "queries"], _alignment()),
     circle: _circle,
     cosines: lambda: (_cosines(), _cosines()),
     count_recall: lambda: (_counts()[lambda rows: rows["panel"] == "VSE++, scenes"], _counts()),

@@ -11,6 +11,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.plots import (
+    alignment,
     circle_steps,
     count_recall,
     differences,
@@ -46,6 +47,7 @@ def twice(frame: pd.DataFrame, **changed: Any) -> pd.DataFrame:
 
 
 @each("picture, column", [
+    (alignment, "cosine"),
     (circle_steps, "dx"), (count_recall, "panel"), (direction_field, "w_pos"), (eps_curve, "mean"), (hubness, "count"),
     (overlay, "s_neg"), (pair_cloud, "w_neg"), (pair_curves, "weight"), (power, "mdd_low"), (sensitivity, "seed"),
     (tangent, "value"), (tangent_cloud, "weight"), (training, "rsum"), (trajectory, "neg_q90"),
@@ -60,6 +62,10 @@ def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> 
 
 # picture, its function, a change of its frame, and the message
 @each("picture, name, change, message", [
+    (alignment, "draw", lambda f: twice(f, space="parameters"), "one space"),
+    (alignment, "draw_many", lambda f: f.iloc[1:], "each pair of losses once"),
+    (alignment, "draw_many", lambda f: f.assign(space="text"), "space of alignment must be one of"),
+    (alignment, "draw", lambda f: f.assign(cosine=2.0), "cosine of alignment must be in -1..1"),
     (circle_steps, "draw", lambda f: f.assign(role="image"), "role must be one of query, positive, negative"),
     (circle_steps, "draw", lambda f: f.assign(x=2.0), "of length 1"),
     (circle_steps, "draw", lambda f: twice(f, objective="b"), "one objective"),
