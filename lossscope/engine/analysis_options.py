@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from lossscope.core.choices import BATCHES, Choice, require_choices
+from lossscope.errors import OptionError
 
 from .options import read_batch_size
+
+_GRID = "Grid"
 
 
 @dataclass(frozen=True)
@@ -44,3 +47,30 @@ class AlignmentOptions:
 
     def __post_init__(self) -> None:
         require_choices(self)
+
+
+@dataclass(frozen=True)
+class FactorOptions:
+    """Which similarities a weight field covers, and which batches a loss is fitted on.
+
+    Raises OptionError for values out of their range.
+    """
+
+    low: Annotated[float, Choice(_GRID, "Smallest similarity of the field.", low=-1.0, high=1.0)] = -1.0
+    high: Annotated[float, Choice(_GRID, "Largest similarity of the field.", low=-1.0, high=1.0)] = 1.0
+    points: Annotated[
+        int | None,
+        Choice(
+            _GRID,
+            "Points along each side of the field.",
+            shown="80; 40 for a loss that is called once a point",
+            low=5,
+            high=401,
+        ),
+    ] = None
+    batches: AnalysisBatches = AnalysisBatches(batches=4)
+
+    def __post_init__(self) -> None:
+        require_choices(self)
+        if not self.low < self.high:
+            raise OptionError(f"--low must be below --high; got {self.low:g} and {self.high:g}")

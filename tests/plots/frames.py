@@ -31,6 +31,7 @@ from lossscope.plots import (
     training,
     trajectory,
     triplet_field,
+    weight_factors,
     weight_field,
     weight_mass,
     what_if,
@@ -182,6 +183,13 @@ def _alignment() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _factors() -> pd.DataFrame:
+    s_neg, s_pos = (grid.ravel() for grid in np.meshgrid(*[np.linspace(0, 1, 9)] * 2, indexing="ij"))
+    rows = pd.DataFrame({"s_pos": s_pos, "s_neg": s_neg, "triplet": np.exp(s_neg - s_pos), "positive": 1.5 - s_pos})
+    rows = rows.assign(negative=0.5 + s_neg, residual=np.where(s_neg > s_pos, 0.0, np.nan))
+    return pd.concat([rows.assign(objective=name) for name in ("circle", "ssp")], ignore_index=True)
+
+
 def _circle() -> tuple[pd.DataFrame, pd.DataFrame]:
     rows = circle_steps({name: name for name in ("triplet_sh", "unified:gamma=5")}, (0.5, 0.7, 0.2))
     return rows[rows["objective"] == "triplet_sh"], rows
@@ -209,6 +217,7 @@ FRAMES: dict[ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
     training: lambda: (_epochs(), _epochs()),
     trajectory: lambda: (_epochs()[lambda rows: rows["run"] == "triplet_sh"], _epochs()),
     triplet_field: _goal,
+    weight_factors: lambda: (_factors()[lambda rows: rows["objective"] == "ssp"], _factors()),
     weight_field: lambda: _goal()[:1] * 2,
     weight_mass: lambda: (_mass(), _mass()),
     what_if: lambda: (pd.DataFrame(_statistics(("C_neg",))), pd.DataFrame(_statistics(("C_neg", "W_neg", "N_eff")))),
