@@ -29,6 +29,7 @@ from lossscope.plots import (
     training,
     trajectory,
     triplet_field,
+    vanishing_map,
     weight_factors,
     weight_field,
     weight_mass,
@@ -52,8 +53,8 @@ def twice(frame: pd.DataFrame, **changed: Any) -> pd.DataFrame:
     (circle_steps, "dx"), (count_recall, "panel"), (direction_field, "w_pos"), (eps_curve, "mean"), (hubness, "count"),
     (overlay, "s_neg"), (pair_cloud, "w_neg"), (pair_curves, "weight"), (power, "mdd_low"), (sensitivity, "seed"),
     (tangent, "value"), (tangent_cloud, "weight"), (training, "rsum"), (trajectory, "neg_q90"),
-    (triplet_field, "s_neg"), (weight_factors, "residual"), (weight_field, "w_pos"), (weight_mass, "mean"),
-    (what_if, "std"),
+    (triplet_field, "s_neg"), (vanishing_map, "tangent"), (weight_factors, "residual"), (weight_field, "w_pos"),
+    (weight_mass, "mean"), (what_if, "std"),
 ])  # fmt: skip
 def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> None:
     single, many = FRAMES[picture]()
@@ -109,6 +110,8 @@ def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> 
     (triplet_field, "draw", lambda f: f.iloc[1:], "full grid"),
     (triplet_field, "draw", twice, "each"),
     (triplet_field, "draw", lambda f: twice(f, objective="b"), "draw_many"),
+    (vanishing_map, "draw", lambda f: twice(f, epoch=2.0), "one epoch"),
+    (vanishing_map, "draw_many", lambda f: f.assign(similarity=2.0), "similarities in -1..1"),
     (weight_factors, "draw", lambda f: f.iloc[1:], "each point of an s_pos x s_neg grid"),
     (weight_factors, "draw", lambda f: twice(f, objective="b"), "one objective"),
     (weight_factors, "draw_many", lambda f: f.assign(triplet=-1.0), "triplet of weight_factors must be at least 0"),
