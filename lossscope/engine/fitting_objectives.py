@@ -40,7 +40,8 @@ def titles_of(words: Iterable[str]) -> tuple[dict[str, str], frozenset[str]]:
     """
     words = list(words)
     typed = {spec: spec for word in words if word != ALL for spec in expand("objectives", word)}
-    everything = {} if ALL not in words else {name: name for name in names("objectives") if name not in typed}
+    named = {title.replace("-", "_") for title in typed}
+    everything = {} if ALL not in words else {name: name for name in names("objectives") if name not in named}
     return {**typed, **everything}, frozenset(everything)
 
 

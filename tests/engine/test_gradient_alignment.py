@@ -230,6 +230,8 @@ def test_every_objective_runs_or_is_named_with_a_reason(embedded: SplitEmbedding
     fitting = fitting_objectives(embedded, ["all"], SMALL)
     assert set(fitting.objectives) | set(fitting.left_out) == set(names("objectives"))
     assert "ncr runs without the labels that its training estimates" in fitting.notes
+    beside = fitting_objectives(embedded, ["all", "triplet-sh"], SMALL)
+    assert "triplet-sh" in beside.objectives and "triplet_sh" not in beside.objectives
     assert list(fitting_objectives(embedded, ["ntxent:tau=0.1..0.2/2"], SMALL).objectives) == [
         "ntxent:tau=0.1", "ntxent:tau=0.2"
     ]  # fmt: skip
