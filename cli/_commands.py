@@ -28,7 +28,7 @@ HEADINGS = {
 """Heading of --help -> its commands, in the order in which a user asks."""
 _FILES = {"eval": "evaluate", "list": "listing", "table": "render", "plot": "render"}  # of commands with another name
 _GROUPS = {
-    "analyse": ("analyse", "analyse_transfer", "analyse_utility"),
+    "analyse": ("analyse", "analyse_alignment", "analyse_factors", "analyse_transfer", "analyse_utility"),
     "data": ("data", "data_generate", "data_lint"),
     "study": ("study", "study_power"),
 }

@@ -15,7 +15,7 @@ from lossscope.engine.options import read_batch_size
 from ._app import command
 from ._form import Only
 from ._options import require_choice, usage
-from ._output import print_csv, print_path
+from ._output import notice, print_csv, print_path
 from ._progress import progress
 from ._running import is_typed
 from ._sources import OF_TRAIN, load_source
@@ -51,7 +51,12 @@ class DiagramOptions:
         ),
     ] = ()
     objective: Annotated[
-        tuple[str, ...], Choice(_WEIGHTS, "Objective spec; repeat for several.", names="objectives")
+        tuple[str, ...],
+        Choice(
+            _WEIGHTS,
+            "Objective spec; repeat for several. all, with --tangent: every one that takes the batches of --overlay.",
+            names="objectives",
+        ),
     ] = ()
     tau: Annotated[float, Choice(_GOAL, "Scale of nca and cir.")] = 10.0
     margin: Annotated[float, Choice(_GOAL, "Margin of con.")] = 0.2
@@ -107,7 +112,8 @@ class DiagramOptions:
         bool,
         Choice(
             _OVERLAY,
-            "Also draw what turns the hardest negative of each query of --overlay, against its similarity.",
+            "Also draw what turns the hardest negative of each query of --overlay, against its similarity; a map alone "
+            "where objectives are more than 6.",
             flags="--tangent",
         ),
     ] = False
@@ -164,6 +170,8 @@ def diagram(options: DiagramOptions) -> None:
 
     `lossscope diagram --objective triplet-sh --objective unified --overlay runs/mine --path --tangent`
 
+    `lossscope diagram --objective all --overlay runs/mine --path --tangent -o map.png`
+
     `lossscope diagram` alone draws GOAL's Figures 2 and 3. The command prints the path of each picture; with
     `--format csv` it prints the numbers instead.
     """
@@ -182,16 +190,53 @@ def diagram(options: DiagramOptions) -> None:
         raise usage("--tangent needs an --overlay: a checkpoint or dump, or a run folder with --path")
     if options.direction != "both" and not is_direction(options.direction):
         raise usage(f"--direction must be i2t, t2i, q2d, ..., or both; got {options.direction!r}")
+    if "all" in options.objective and not options.tangent:
+        raise usage("--objective all needs --tangent and an --overlay: its map has a row for each objective")
     everything = not (options.triplet or options.pair or options.objective)
     specs = {spec: spec for spec in options.objective} or goal_specs(
         TRIPLETS if everything else options.triplet, options.pair, options.goal, options.m
     )
-    frames = _frames(options, specs, everything)
+    frames = _map(options, specs) if _is_map(options, specs) else _frames(options, specs, everything)
     if options.format == "csv":
         print_csv(*frames.values())
         return
     margins = {title: options.margin for title in specs if title.startswith("T con, margin")}
     _draw(frames, options, margins)
+
+
+def _is_map(options: DiagramOptions, specs: dict[str, str]) -> bool:
+    """Whether so many objectives are drawn that a map of what turns hardest negatives stands for all pictures."""
+    from lossscope.plots.vanishing_map import MOST
+    from lossscope.registry import expand
+
+    if not options.tangent:
+        return False
+    return "all" in specs or sum(len(expand("objectives", spec)) for spec in specs.values()) > MOST
+
+
+def _map(options: DiagramOptions, specs: dict[str, str]) -> dict[str, pd.DataFrame]:
+    """What the map shows; it stands for the other pictures, which have a panel for each objective."""
+    from lossscope.plots.vanishing_map import MOST
+
+    notice(f"Note: more than {MOST} objectives: a map of what turns hardest negatives stands for the other pictures.")
+    _, pairs = _clouds(options, specs)
+    assert pairs is not None
+    return {"map": pairs}
+
+
+def _runnable(embedded: Any, specs: dict[str, str], told: set[str]) -> dict[str, str]:
+    """Title -> spec of the objectives that take the batches of a source, where all are meant; name others once."""
+    if "all" not in specs:
+        return specs
+    from lossscope.engine.fitting_objectives import fitting_objectives
+    from lossscope.registry import spec_of
+
+    fitting = fitting_objectives(embedded, specs)
+    for text in fitting.notes:
+        if text not in told:
+            notice(f"Note: {text}.")
+    told.update(fitting.notes)
+    return {title: spec_of(objective) for title, objective in fitting.objectives.items()}
 
 
 def _frames(options: DiagramOptions, specs: dict[str, str], everything: bool) -> dict[str, pd.DataFrame]:
@@ -270,6 +315,7 @@ def _clouds(options: DiagramOptions, specs: dict[str, str]) -> tuple[pd.DataFram
     else:
         sources = [(math.nan, source) for source in overlay]
     clouds, tangents = [], []
+    told: set[str] = set()
     with progress() as report:
         for epoch, file in sources:
             embedded = load_source(file, options.request, report)
@@ -278,8 +324,9 @@ def _clouds(options: DiagramOptions, specs: dict[str, str]) -> tuple[pd.DataFram
             )
             clouds.append(cloud.assign(source=str(overlay[0])) if options.path else cloud)
             if options.tangent:
+                runnable = _runnable(embedded, specs, told)
                 pairs = tangent_cloud(
-                    embedded, specs, options.batch_size, options.seed, options.direction, progress=report
+                    embedded, runnable, options.batch_size, options.seed, options.direction, progress=report
                 )
                 tangents.append(pairs.assign(source=clouds[-1]["source"].iloc[0], epoch=epoch))
     return join_clouds(clouds), join_clouds(tangents) if tangents else None
@@ -296,6 +343,7 @@ def _draw(frames: dict[str, pd.DataFrame], options: DiagramOptions, margins: dic
         style,
         tangent_cloud,
         triplet_field,
+        vanishing_map,
     )
 
     fields, curves, cloud, weights = (frames.get(name) for name in ("fields", "pairs", "cloud", "weights"))
@@ -321,7 +369,7 @@ def _draw(frames: dict[str, pd.DataFrame], options: DiagramOptions, margins: dic
             pictures.append(("pairs", figure, pair_curves.alt(curves)))
         if weights is not None:
             pictures.append(("weights", pair_cloud.draw_many(weights), pair_cloud.alt(weights)))
-        for name, module in (("tangent", tangent_cloud), ("circle", circle_steps)):
+        for name, module in (("map", vanishing_map), ("tangent", tangent_cloud), ("circle", circle_steps)):
             if name in frames:
                 pictures.append((name, module.draw_many(frames[name]), module.alt(frames[name])))
         out = options.out or Path(f"{_default_stem(options)}.png")

@@ -129,5 +129,18 @@ def test_tangents_of_the_epochs_of_a_run_are_a_picture_and_numbers_that_render_d
     Path("rows.csv").write_text(diagram(*line, *FEW, "--format", "csv", "-q").stdout.split("\n\n")[-1])
     assert lossscope("render", "tangent_cloud", "rows.csv", "-o", "b.png").exit_code == 0
     assert pd.read_csv("rows.csv").groupby("objective")["epoch"].unique().map(list).tolist() == [[1.0, 2.0]] * 2
+    assert lossscope("render", "vanishing_map", "rows.csv", "-o", "c.png").exit_code == 0
     missing = diagram(*LOSSES, "--tangent")
     assert missing.exit_code == 2 and "--tangent needs an --overlay" in missing.stderr
+
+
+def test_of_all_objectives_a_map_stands_for_the_other_pictures(tiny_run: Path) -> None:
+    line = ("--objective", "all", "--overlay", tiny_run, "--path", "--tangent", "--batch-size", "32")
+    result = diagram(*line, "-o", "m.svg")
+    assert (result.exit_code, result.stdout) == (0, "m.svg\n"), result.stderr
+    assert "a map of what turns hardest negatives stands for the other pictures" in result.stderr
+    assert "ncr runs without the labels that its training estimates" in result.stderr
+    words = Path("m.svg").read_text(encoding="utf-8")
+    assert "after epoch 1" in words and "NT-Xent" in words and "Circle" in words
+    alone = diagram("--objective", "all")
+    assert alone.exit_code == 2 and "--objective all needs --tangent" in alone.stderr

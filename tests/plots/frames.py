@@ -12,6 +12,7 @@ import pandas as pd
 
 from lossscope.engine.weight_fields import circle_steps, fields, goal_specs, pair_curves, weights_at
 from lossscope.plots import (
+    alignment,
     by_rank,
     cosines,
     count_recall,
@@ -34,6 +35,8 @@ from lossscope.plots import (
     transfer,
     triplet_field,
     utility,
+    vanishing_map,
+    weight_factors,
     weight_field,
     weight_mass,
     what_if,
@@ -201,6 +204,23 @@ def _hardest() -> pd.DataFrame:
     return pd.concat(parts)
 
 
+def _alignment() -> pd.DataFrame:
+    names, cosines = ("ntxent", "triplet_sh", "circle"), {("ntxent", "triplet_sh"): 0.95, ("ntxent", "circle"): -0.2}
+    rows = [
+        {"space": space, "layer": "total" if space == "parameters" else "", "a": a, "b": b, "a_order": i + 1.0,
+         "cosine": 1.0 if a == b else cosines.get((a, b), np.nan), "a_cluster": 1.0 + (i == 2), "cut": 0.9}
+        for space in alignment.SPACES for i, a in enumerate(names) for b in names[i:]
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _factors() -> pd.DataFrame:
+    s_neg, s_pos = (grid.ravel() for grid in np.meshgrid(*[np.linspace(0, 1, 9)] * 2, indexing="ij"))
+    rows = pd.DataFrame({"s_pos": s_pos, "s_neg": s_neg, "triplet": np.exp(s_neg - s_pos), "positive": 1.5 - s_pos})
+    rows = rows.assign(negative=0.5 + s_neg, residual=np.where(s_neg > s_pos, 0.0, np.nan))
+    return pd.concat([rows.assign(objective=name) for name in ("circle", "ssp")], ignore_index=True)
+
+
 def _circle() -> tuple[pd.DataFrame, pd.DataFrame]:
     rows = circle_steps({name: name for name in ("triplet_sh", "unified:gamma=5")}, (0.5, 0.7, 0.2))
     return rows[rows["objective"] == "triplet_sh"], rows
@@ -235,6 +255,7 @@ def _by_rank() -> pd.DataFrame:
 
 FRAMES: dict[ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
     by_rank: lambda: (_by_rank(), _by_rank()),
+    alignment: lambda: (_alignment()[lambda rows: rows["space"] == "queries"], _alignment()),
     circle: _circle,
     cosines: lambda: (_cosines(), _cosines()),
     count_recall: lambda: (_counts()[lambda rows: rows["panel"] == "VSE++, scenes"], _counts()),
@@ -258,6 +279,8 @@ FRAMES: dict[ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
     triplet_field: _goal,
     transfer: lambda: (_transfer().query("direction == 'i2t' and statistic == 'C_neg'"), _transfer()),
     utility: lambda: (_utility()[lambda rows: rows["metric"] == "margin"], _utility()),
+    vanishing_map: lambda: (_hardest()[lambda rows: rows["epoch"] == 1], _hardest()),
+    weight_factors: lambda: (_factors()[lambda rows: rows["objective"] == "ssp"], _factors()),
     weight_field: lambda: _goal()[:1] * 2,
     weight_mass: lambda: (_mass(), _mass()),
     what_if: lambda: (pd.DataFrame(_statistics(("C_neg",))), pd.DataFrame(_statistics(("C_neg", "W_neg", "N_eff")))),

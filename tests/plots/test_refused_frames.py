@@ -11,6 +11,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.plots import (
+    alignment,
     by_rank,
     circle_steps,
     count_recall,
@@ -32,6 +33,8 @@ from lossscope.plots import (
     transfer,
     triplet_field,
     utility,
+    vanishing_map,
+    weight_factors,
     weight_field,
     weight_mass,
     what_if,
@@ -50,13 +53,12 @@ def twice(frame: pd.DataFrame, **changed: Any) -> pd.DataFrame:
 
 
 @each("picture, column", [
-    (by_rank, "x"), (circle_steps, "dx"), (count_recall, "panel"), (direction_field, "w_pos"), (eps_curve, "mean"),
-    (fidelity, "statistic"), (hubness, "count"),
-    (overlay, "s_neg"), (pair_cloud, "w_neg"), (pair_curves, "weight"), (power, "mdd_low"), (sensitivity, "seed"),
-    (tangent, "value"), (tangent_cloud, "weight"), (training, "rsum"), (trajectory, "neg_q90"),
-    (transfer, "trained_with"),
-    (triplet_field, "s_neg"), (utility, "counted_low"), (weight_field, "w_pos"), (weight_mass, "mean"),
-    (what_if, "std"),
+    (alignment, "cosine"), (by_rank, "x"), (circle_steps, "dx"), (count_recall, "panel"), (direction_field, "w_pos"),
+    (eps_curve, "mean"), (fidelity, "statistic"), (hubness, "count"), (overlay, "s_neg"), (pair_cloud, "w_neg"),
+    (pair_curves, "weight"), (power, "mdd_low"), (sensitivity, "seed"), (tangent, "value"), (tangent_cloud, "weight"),
+    (training, "rsum"), (trajectory, "neg_q90"), (transfer, "trained_with"), (triplet_field, "s_neg"),
+    (utility, "counted_low"), (vanishing_map, "tangent"), (weight_factors, "residual"), (weight_field, "w_pos"),
+    (weight_mass, "mean"), (what_if, "std"),
 ])  # fmt: skip
 def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> None:
     single, many = FRAMES[picture]()
@@ -69,6 +71,10 @@ def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> 
 @each("picture, name, change, message", [
     (by_rank, "draw_many", lambda f: f.assign(mean=0.0), "a weight above 0; got none"),
     (by_rank, "draw", lambda f: f.assign(direction="sideways"), SIDEWAYS),
+    (alignment, "draw", lambda f: twice(f, space="parameters"), "one space"),
+    (alignment, "draw_many", lambda f: f.iloc[1:], "each pair of losses once"),
+    (alignment, "draw_many", lambda f: f.assign(space="text"), "space of alignment must be one of"),
+    (alignment, "draw", lambda f: f.assign(cosine=2.0), "cosine of alignment must be in -1..1"),
     (circle_steps, "draw", lambda f: f.assign(role="image"), "role must be one of query, positive, negative"),
     (circle_steps, "draw", lambda f: f.assign(x=2.0), "of length 1"),
     (circle_steps, "draw", lambda f: twice(f, objective="b"), "one objective"),
@@ -118,6 +124,11 @@ def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> 
     (utility, "draw", lambda f: twice(f, metric="nDCG"), "one metric; got margin, nDCG"),
     (utility, "draw_many", twice, "each source, objective and metric once"),
     (utility, "draw_many", lambda f: f.assign(change=NAN), "known change of the direction both; got none"),
+    (vanishing_map, "draw", lambda f: twice(f, epoch=2.0), "one epoch"),
+    (vanishing_map, "draw_many", lambda f: f.assign(similarity=2.0), "similarities in -1..1"),
+    (weight_factors, "draw", lambda f: f.iloc[1:], "each point of an s_pos x s_neg grid"),
+    (weight_factors, "draw", lambda f: twice(f, objective="b"), "one objective"),
+    (weight_factors, "draw_many", lambda f: f.assign(triplet=-1.0), "triplet of weight_factors must be at least 0"),
     (weight_field, "draw", lambda f: f.iloc[1:], "each point of an s_pos x s_neg grid"),
     (weight_field, "draw", twice, "each point of an s_pos x s_neg grid"),
     (weight_field, "draw", lambda f: f[f["s_neg"] == 1], "each point of an s_pos x s_neg grid"),
