@@ -45,7 +45,10 @@ TRAINING = {
     (1.0, "pairs"): "(sum i2t + sum t2i) / B",
     (0.5, "pairs"): "0.5 (sum i2t + sum t2i) / B",
 }
-DRAWN = {"goal": "goal:triplet=cir,pair=sig"}  # the spec of the picture, instead of the defaults
+DRAWN = {
+    "goal": "goal:triplet=cir,pair=sig",
+    "only_tail": "only_tail:of=siglip",
+}  # the spec of the picture, instead of the defaults
 TOP = {
     "arcface": 64.0,
     "contrastive": 2.0,
@@ -60,6 +63,9 @@ CAPTIONS = {
     "infonce": "At the initial temperature.",
     "lifted_structure": "Coupled, so the first query of two pairs, [[s₊, s₋], [s₋, s₊]].",
     "meta_spn": "An untrained network: triplet_sh.",
+    "only_above": "With one negative: ntxent, where its softmax is above eps.",
+    "only_tail": "With one negative, which is left out; of siglip, as the positive of ntxent then has no weight.",
+    "only_top": "With one negative: ntxent.",
     "proxy_anchor": "Coupled, so the first item of two, [[s₊, s₋], [s₋, s₊]].",
     "ncr": "At label 1: triplet_sh.",
     "siglip": "At the initial scale and bias.",
