@@ -27,7 +27,11 @@ def alignment(
     ],
     objective: Annotated[
         tuple[str, ...],
-        Choice(None, "Objective spec; repeat for several. all: every one with its defaults.", names="objectives"),
+        Choice(
+            None,
+            "Objective spec; repeat for several. all: every one with its defaults, but parts of others.",
+            names="objectives",
+        ),
     ],
     options: AlignmentOptions = _USUAL,
     request: Request = OF_TRAIN,

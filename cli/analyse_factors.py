@@ -46,7 +46,11 @@ _OUTPUT = FactorsOutput()
 def factors(
     objective: Annotated[
         tuple[str, ...],
-        Choice(None, "Objective spec; repeat for several. all: every one with its defaults.", names="objectives"),
+        Choice(
+            None,
+            "Objective spec; repeat for several. all: every one with its defaults, but parts of others.",
+            names="objectives",
+        ),
     ],
     sources: Annotated[
         tuple[Path, ...],

@@ -62,7 +62,8 @@ WARM_START_SPECS = tuple(
 
 def specs() -> list[str]:
     """Return the specs of the study: all objectives, variants, and warm starts."""
-    return [*names("objectives"), *VARIANTS, *WARM_START_SPECS]
+    whole = [name for name in names("objectives") if not build("objectives", name).traits.is_part]
+    return [*whole, *VARIANTS, *WARM_START_SPECS]
 
 
 def train_run(spec: str, seed: int, runs: Path) -> Run:

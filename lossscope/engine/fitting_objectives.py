@@ -15,7 +15,7 @@ from lossscope.registry import build, expand, names
 from .analysis_batches import draw_batches, rows_of_batch
 from .analysis_options import AnalysisBatches
 
-ALL = "all"  # stands for every objective with its defaults
+ALL = "all"  # stands for every objective with its defaults that is no part of another
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,13 @@ def titles_of(words: Iterable[str]) -> tuple[dict[str, str], frozenset[str]]:
     words = list(words)
     typed = {spec: spec for word in words if word != ALL for spec in expand("objectives", word)}
     named = {title.replace("-", "_") for title in typed}
-    everything = {} if ALL not in words else {name: name for name in names("objectives") if name not in named}
-    return {**typed, **everything}, frozenset(everything)
+    everything = [name for name in names("objectives") if ALL in words and name not in named and not _is_part(name)]
+    return {**typed, **dict(zip(everything, everything, strict=True))}, frozenset(everything)
+
+
+def _is_part(name: str) -> bool:
+    objective: Objective = build("objectives", name)
+    return objective.traits.is_part
 
 
 def fitting_objectives(
@@ -52,7 +57,7 @@ def fitting_objectives(
 
     Args:
         embedded: the split.
-        words: specs, with ranges; `all` stands for every objective with its defaults.
+        words: specs, with ranges; `all` stands for every objective with its defaults, but parts of others.
         batches: how batches are made; None: the defaults.
 
     Raises:

@@ -45,7 +45,7 @@ class Truncated(Gradient):
     @property
     def traits(self) -> Traits:  # type: ignore[override]
         """Those of the whole objective; published counters count whole objectives alone."""
-        return replace(self.whole.traits, conventions=("corrected",))
+        return replace(self.whole.traits, conventions=("corrected",), is_part=True)
 
     @property
     def counted_directions(self) -> tuple[CountedDirection, ...]:

@@ -28,4 +28,5 @@ class Traits:
     takes_terms: bool = False  # whether queries may have candidates of their own side too, see engine.terms
     needs_warmup: bool = False  # the hardest negatives of a random model make all embeddings collapse
     needs_embeddings: bool = False  # of both sides in `mask.info`, as `queries` and `candidates`
+    is_part: bool = False  # some negatives of another objective; where all objectives are meant it is left out
     own_unit: WeightUnit = "paper"  # of counted weights; `relative` for a loss that no paper counts

@@ -52,6 +52,7 @@ _FIELDS = {
     "beta": "slope β = {}",
     "lam": "midpoint λ = {}",
 }
+_PARTS = {"onlytop": "top {k} of {of}", "onlytail": "all but the top {k} of {of}", "onlyabove": "above {eps} of {of}"}
 _LABEL = re.compile(r"(?P<spec>[^ ]+?)(?: \((?P<note>.*)\))?")
 _GENERIC = {"/", ".", "..", "run", "runs", "study", "checkpoints", "best", "last"}  # parts of paths that say nothing
 _NO_WIDTH = "\u200b"
@@ -68,6 +69,8 @@ def in_words(label: str) -> str:
     'Circle triplet weight, scale τ = 10'
     >>> in_words("ntxent (other 0)")
     'NT-Xent, the other similarity at 0'
+    >>> in_words('only_top:of="triplet:margin=0.2",k=1')
+    'top 1 of Triplet, margin 0.2'
     """
     if label.startswith("T ") and label[2:5] in _TRIPLET_WEIGHTS:
         return _goal_title(label)
@@ -160,10 +163,18 @@ def _spec_in_words(text: str) -> str | None:
     except InputError:
         return None
     plain = re.sub(r"[-_]", "", spec.name)
+    if plain in _PARTS:
+        return _part_in_words(plain, spec)
     name = next((known for known in NAMES if known.replace("_", "") == plain), None)
     if name is None:
         return None
     return ", ".join([NAMES[name], *(_field_in_words(name, key, value) for key, value in spec.values.items())])
+
+
+def _part_in_words(plain: str, spec: Spec) -> str:
+    """Return a part of an objective in words: `top 5 of NT-Xent, temperature τ = 0.1`."""
+    values = {"of": "ntxent", "k": "5", "eps": "0.01", **spec.values}
+    return _PARTS[plain].format(**values | {"of": in_words(values["of"])})
 
 
 def _field_in_words(objective: str, key: str, value: str) -> str:

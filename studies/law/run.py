@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import multiprocessing
 import tempfile
 import time
@@ -82,8 +83,22 @@ def train_group(runs: list[LawRun], block_of_predictors: str = "main") -> Iterat
             yield {**row, "seconds": time.process_time() - since}
 
 
-def _work(runs: list[LawRun]) -> list[dict[str, Any]]:
-    return list(train_group(runs))
+_lock: Any = None  # of results.csv, shared by the processes
+
+
+def _share(lock: Any) -> None:
+    global _lock  # noqa: PLW0603 - a worker gets it once, when it starts
+    _lock = lock
+
+
+def _work(runs: list[LawRun]) -> int:
+    """Train a group, and write each row as its run ends, so that a stop loses one run of each process."""
+    rows = 0
+    for row in train_group(runs):
+        with _lock:
+            write_row(row)
+        rows += 1
+    return rows
 
 
 def groups_of(runs: list[LawRun]) -> list[list[LawRun]]:
@@ -120,20 +135,17 @@ def study(processes: int, minutes: float) -> None:
     number = sum(map(len, left))
     print(f"{number} of {len(design())} runs are missing, in {len(left)} groups", flush=True)
     done = 0
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, _share, (context.Lock(),)) as pool:
         waiting = iter(left)
-        futures = {pool.submit(_work, runs) for runs in (next(waiting, None) for _ in range(processes)) if runs}
+        futures = {pool.submit(_work, runs): runs for runs in itertools.islice(waiting, processes)}
         while futures:
             finished = next(as_completed(futures))
-            futures.remove(finished)
-            for row in finished.result():
-                write_row(row)
-                done += 1
-            last = {name: row[name] for name in KEY}
-            print(f"{done}/{number} after {(time.monotonic() - begun) / 60:.1f} min: {last}", flush=True)
-            following = next(waiting, None) if time.monotonic() - begun < minutes * 60 else None
-            if following:
-                futures.add(pool.submit(_work, following))
+            group = futures.pop(finished)[0].group
+            done += finished.result()
+            print(f"{done}/{number} after {(time.monotonic() - begun) / 60:.1f} min: {group}", flush=True)
+            if (following := next(waiting, None)) and time.monotonic() - begun < minutes * 60:
+                futures[pool.submit(_work, following)] = following
 
 
 def main() -> None:
