@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
+import math
 import multiprocessing
 import tempfile
 import time
@@ -22,6 +23,7 @@ import torch
 from design import AFTER_START, BATCH, DATA, START, Group, LawRun, design
 from predictors import PREDICTORS, predict
 
+from lossscope.errors import InputError
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.sources.base import load
 from lossscope.training.loop import train
@@ -73,11 +75,17 @@ def train_group(runs: list[LawRun], block_of_predictors: str = "main") -> Iterat
             since = time.process_time()
             epochs = DATA[group.data].epochs + (0 if start else DATA[group.data].start["strong"])
             recipe = recipe_of(group, run.spec, epochs, start)
-            trained = train(recipe, Path(folder) / str(number))
-            row = {
-                "block": run.block, **run.key, "spec": run.spec, "epochs": epochs, "lr": recipe.lr,
-                "steps": len(pd.read_csv(trained.trajectory)), **retrieval_of(trained.epoch(epochs), group),
+            row: dict[str, Any] = {
+                "block": run.block, **run.key, "spec": run.spec, "epochs": epochs, "lr": recipe.lr
             }  # fmt: skip
+            try:
+                trained = train(recipe, Path(folder) / str(number))
+            except InputError as error:
+                if "training diverged" not in str(error):
+                    raise
+                yield {**row, "rsum": math.nan, "seconds": time.process_time() - since}
+                continue
+            row |= {"steps": len(pd.read_csv(trained.trajectory)), **retrieval_of(trained.epoch(epochs), group)}
             if run.block == block_of_predictors:
                 row |= predict(trained.epoch(1), group.batch, group.seed)
             yield {**row, "seconds": time.process_time() - since}
@@ -87,7 +95,7 @@ _lock: Any = None  # of results.csv, shared by the processes
 
 
 def _share(lock: Any) -> None:
-    global _lock  # noqa: PLW0603 - a worker gets it once, when it starts
+    global _lock
     _lock = lock
 
 
