@@ -103,7 +103,9 @@ class Truncated(Gradient):
         pull = (W.abs() * mask.positives).sum(1)
         left = (self._truncate(S, mask, W).abs() * mask.positives).sum(1)
         share = torch.where(pull > 0, left / pull, 1.0).to(counted.positive.dtype)
-        return replace(counted, weights=counted.weights.masked_fill(left_out[:, None], 0), positive=counted.positive * share)
+        return replace(
+            counted, weights=counted.weights.masked_fill(left_out[:, None], 0), positive=counted.positive * share
+        )
 
     def _truncate(self, S: Tensor, mask: Mask, W: Tensor) -> Tensor:
         return truncate(W, mask, self.kept(S, mask, W.detach()), self.rows_sum_to_zero)

@@ -263,12 +263,15 @@ def write(
 
 
 def main() -> None:
-    """Write the tables, the picture and the page."""
-    from page import write_page
+    """Write the tables, the picture and the page; while runs are missing a page that says so, without a contrast."""
+    from page import write_page, write_state
 
-    rows = pd.read_csv(RESULTS, dtype={"start": str, "kept": str}, keep_default_na=True)
+    rows, unfinished = pd.read_csv(RESULTS), missing()
+    if unfinished:
+        write_state(REPORT, rows, unfinished)
+        return
     found = write((("contrasts", contrasts), ("doses", doses), ("turns", turns), ("skills", skills)), rows)
-    write_page(REPORT, rows, found, missing())
+    write_page(REPORT, rows, found)
 
 
 if __name__ == "__main__":

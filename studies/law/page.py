@@ -32,26 +32,35 @@ final rsum of a run that keeps the k heaviest negatives of its loss, less that o
 """
 
 
-def write_page(report: Path, rows: pd.DataFrame, found: Mapping[str, pd.DataFrame], missing: Sequence[str]) -> None:
+def write_state(report: Path, rows: pd.DataFrame, missing: Sequence[str]) -> None:
+    """Write a README.md that says how far the study is, and no result: the plan allows none before all runs have ended.
+
+    Args:
+        report: folder.
+        rows: results.csv.
+        missing: blocks with missing runs.
+    """
+    done = f"{len(rows):,} runs have ended, in {rows['seconds'].sum() / 3600:.1f} core hours"
+    text = (
+        f"**The study is not finished.** {done}; missing: {', '.join(missing)}. The plan allows no look at a contrast"
+    )
+    write_text(report / "README.md", f"{HEAD}{text}\nbefore all have ended.\n")
+
+
+def write_page(report: Path, rows: pd.DataFrame, found: Mapping[str, pd.DataFrame]) -> None:
     """Write README.md and law.png.
 
     Args:
         report: folder.
         rows: results.csv.
         found: the tables of `analyse`.
-        missing: blocks with missing runs.
     """
     with style.screen():
         style.save(draw(found), report / "law.png", alt(found))
-    hours = rows["seconds"].sum() / 3600
-    state = f"All {len(rows):,} runs have ended; they took {hours:.1f} core hours."
-    if missing:
-        state = (
-            f"**The study is not finished.** {len(rows):,} runs have ended; missing: {', '.join(missing)}. The plan "
-            "allows no conclusion before all have ended; the numbers below are interim."
-        )
+    diverged = int(rows["rsum"].isna().sum())
+    state = f"All {len(rows):,} runs have ended, in {rows['seconds'].sum() / 3600:.1f} core hours; {diverged} diverged."
     parts = [
-        HEAD, f"{state}\n", *sentences(found, bool(missing)), f"\n![{alt(found)}](law.png)\n",
+        HEAD, f"{state}\n", f"\n![{alt(found)}](law.png)\n",
         "## H1 and H2: is it the cause, and does the sign turn?\n", contrast_table(found["contrasts"]).to_markdown(),
         turn_table(found["turns"]).to_markdown(),
         "## H3: how many negatives?\n", dose_table(found["doses"]).to_markdown(),
@@ -59,11 +68,6 @@ def write_page(report: Path, rows: pd.DataFrame, found: Mapping[str, pd.DataFram
         "## H5 and elsewhere\n", elsewhere_table(found["contrasts"]).to_markdown(),
     ]  # fmt: skip
     write_text(report / "README.md", "\n".join(part.rstrip("\n") + "\n" for part in parts))
-
-
-def sentences(found: Mapping[str, pd.DataFrame], interim: bool) -> list[str]:
-    """Return what was found, with its numbers; nothing while runs are missing."""
-    return []
 
 
 def draw(found: Mapping[str, pd.DataFrame]) -> Figure:

@@ -112,15 +112,26 @@ def test_holm_and_t_are_those_of_the_books(law: dict[str, ModuleType]) -> None:
     assert line["p"] == pytest.approx(0.0742, abs=1e-4)
 
 
-def test_the_page_says_what_is_missing_and_draws(law: dict[str, ModuleType], tmp_path: Path) -> None:
+def test_the_page_has_the_numbers_and_the_picture(law: dict[str, ModuleType], tmp_path: Path) -> None:
     rows = rows_of(law, lambda run, rng: 100 + rng.normal(0, 5))
     analyse = law["analyse"]
     found = {name: getattr(analyse, name)(rows) for name in ("contrasts", "doses", "turns", "skills")}
-    law["page"].write_page(tmp_path, rows, found, ["encoder 3 of 108"])
+    law["page"].write_page(tmp_path, rows, found)
     page = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert "**The study is not finished.**" in page
-    assert "encoder 3 of 108" in page
+    assert "All 1,302 runs have ended, in 0.4 core hours; 0 diverged." in page
+    mean = found["contrasts"]["mean"].iloc[0]
+    shown = f"{mean:.1f}".replace("-", "\N{MINUS SIGN}")
+    assert f"top 1 - all at 0 % | 10 | {shown} |" in page
     assert (tmp_path / "law.png").stat().st_size > 1000
+
+
+def test_no_contrast_is_shown_while_runs_are_missing(law: dict[str, ModuleType], tmp_path: Path) -> None:
+    rows = rows_of(law, lambda run, rng: 100.0)[:50]
+    law["page"].write_state(tmp_path, rows, ["encoder 3 of 108"])
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "**The study is not finished.** 50 runs have ended" in page
+    assert "encoder 3 of 108" in page
+    assert "|" not in page
 
 
 def test_runs_of_a_group_train_from_one_start_and_are_measured(
