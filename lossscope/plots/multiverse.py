@@ -180,7 +180,7 @@ def _handles() -> list[Patch]:
 
 def _explained(rows: pd.DataFrame) -> str:
     undefined = int(rows["holds"].isna().sum())
-    size = f"{len(rows)} universes of all claims, {undefined} undefined and in no share"
+    size = f"{len(rows):,} comparisons of a claim in a universe, {undefined:,} undefined and in no share"
     return f"● printed by the paper, others ours. {size}. Universes are choices, not samples: no p-value follows."
 
 

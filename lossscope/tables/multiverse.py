@@ -19,6 +19,7 @@ _WORDS = {"batch": "batch size"}  # dimension -> its heading
 _LEGEND = (
     "claim: A < B says that A has the lower number",
     "count: C_q of a loss that has it, else C_neg, as papers print them",
+    "released, text: a loss without this convention is counted as corrected; both are in the unit paper alone",
     "stated: the two numbers, printed by the paper, or our means at the study's choices",
     "holds: universes in which A has the lower number, of those in which both have a number",
     "tie: universes with equal numbers, in which the claim does not hold",
@@ -99,9 +100,10 @@ def _caption(rows: pd.DataFrame, claims: pd.DataFrame) -> str:
     )
     study = f" of {rows['study'].iloc[0]}" if "study" in rows else ""
     split = f"; split {', '.join(map(str, rows['split'].unique()))}" if "split" in rows else ""
+    number = f"{len(claims)} {'claim' if len(claims) == 1 else 'claims'}"
     return (
-        f"Claimed orderings{study} in {len(rows)} universes: {len(claims)} claims, {printed} printed by the paper and "
-        f"{len(claims) - printed} ours. Choices: {dimensions}{split}. {_NO_P}"
+        f"Claimed orderings{study}: {number}, {printed} printed by the paper and {len(claims) - printed} ours; "
+        f"{len(rows):,} comparisons, each of a claim in a universe. Choices: {dimensions}{split}. {_NO_P}"
     )
 
 
@@ -124,11 +126,11 @@ def _notes(rows: pd.DataFrame) -> list[str]:
 
 
 def _failing(levels: pd.DataFrame) -> str:
-    """Return the levels at which a claim holds in less than half of the universes: `eps 0.1, seed 1, 2 more`."""
+    """Return the levels at which a claim holds in less than half of the universes, the smallest share first."""
     known = levels[levels["share"].notna()]
     below = [
         f"{_WORDS.get(row['dimension'], row['dimension'])} {row['level']}"
-        for row in known[known["share"] < HALF].to_dict("records")
+        for row in known[known["share"] < HALF].sort_values("share", kind="stable").to_dict("records")
     ]
     if below and len(below) == len(known):
         return "all"
