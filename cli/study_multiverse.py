@@ -48,7 +48,7 @@ def multiverse(
 
     `lossscope study multiverse studies/bleeker2022-small.toml --dry-run`
 
-    `lossscope study multiverse runs/bleeker2022-small --only "scenes, ambiguity 0.4" -o multiverse.pdf`
+    `lossscope study multiverse runs/bleeker2022-small --only VSE++ -o multiverse.pdf`
 
     `lossscope study multiverse runs/bleeker2022-small --metric t2i_C_0 --metric t2i_N_eff --format csv > rows.csv`
 
@@ -105,5 +105,6 @@ def _draw(rows: pd.DataFrame, path: Path) -> None:
     from lossscope.plots import style
 
     with style.screen():
-        style.save(pictures.draw(rows).figure, path, pictures.alt(rows))
+        figure: Any = pictures.draw(rows).figure
+        style.save(figure, path, pictures.alt(rows))
     notice(f"Wrote {path}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pandas as pd
 
@@ -111,18 +112,23 @@ def _notes(rows: pd.DataFrame) -> list[str]:
     """Return why universes are undefined, and what is known of the printed numbers."""
     notes = []
     if "reason" in rows:
-        reasons = rows.loc[rows["holds"].isna(), "reason"].fillna("no reason is known").value_counts(sort=False)
+        reasons = rows.loc[rows["holds"].isna(), "reason"].map(_text_or("no reason is known")).value_counts(sort=False)
         each = [f"{number} times: {reason}" for reason, number in list(reasons.items())[:_REASONS]]
         each += [f"{len(reasons) - _REASONS} more reasons are in --format csv"] if len(reasons) > _REASONS else []
         notes += [f"Undefined universes: {'. '.join(each)}."] if each else []
     if "note" in rows:
         known = rows.drop_duplicates(list(CLAIM))
-        for text, claims in known[known["note"].fillna("") != ""].groupby("note", sort=False):
+        for text, claims in known[known["note"].map(_text_or("")) != ""].groupby("note", sort=False):
             names = dict.fromkeys(
                 f"{row['metric']} {claim_text(row['lower'], row['higher'])}" for row in claims.to_dict("records")
             )
             notes.append(f"Printed numbers of {', '.join(names)}: {text}")
     return notes
+
+
+def _text_or(default: str) -> Callable[[object], str]:
+    """Return a function that gives a text back, and `default` for a missing one."""
+    return lambda value: value if isinstance(value, str) and value else default
 
 
 def _failing(levels: pd.DataFrame) -> str:
