@@ -50,13 +50,13 @@ def multiverse(
 
     `lossscope study multiverse runs/bleeker2022-small --only VSE++ -o multiverse.pdf`
 
-    `lossscope study multiverse runs/bleeker2022-small --metric t2i_C_0 --metric t2i_N_eff --format csv > rows.csv`
+    `lossscope study multiverse runs/bleeker2022-small --metric t2i_C_0 --metric t2i_N_eff --format csv > multiverse.csv`
 
     A claim says which of two losses has the lower number: as the study's paper prints it, or, where it prints none, as
     our means have it. lossscope looks at each claim in every universe: convention, unit, eps, batch size, epoch and
     seed. Numbers are kept in the folder of the study; the same command resumes, and further choices compute only what
-    is missing. `lossscope render multiverse rows.csv -o multiverse.png` draws the rows. docs/analyses/multiverse.md
-    defines the numbers.
+    is missing. `lossscope render multiverse multiverse.csv -o multiverse.png` draws the rows.
+    docs/analyses/multiverse.md defines the numbers.
     """
     from lossscope.studies.multiverse import Multiverse
 
