@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lossscope.studies.multiverse import Multiverse
 
 SCHEMA = "lossscope.multiverse/1"
-_LISTED = 4  # pairs without an ordering that a notice names
+_LISTED = 4  # pairs without an ordering, or runs, that a notice names
 
 
 @command(
@@ -50,7 +50,7 @@ def multiverse(
 
     `lossscope study multiverse runs/bleeker2022-small --only VSE++ -o multiverse.pdf`
 
-    `lossscope study multiverse runs/bleeker2022-small --metric t2i_C_0 --metric t2i_N_eff --format csv > multiverse.csv`
+    `lossscope study multiverse runs/bleeker2022-small --metric t2i_C_0 --format csv > multiverse.csv`
 
     A claim says which of two losses has the lower number: as the study's paper prints it, or, where it prints none, as
     our means have it. lossscope looks at each claim in every universe: convention, unit, eps, batch size, epoch and
@@ -86,7 +86,7 @@ def _notices(universes: Multiverse) -> None:
     )
     if pairs := universes.without_claim:
         more = f", and {len(pairs) - _LISTED} more" if len(pairs) > _LISTED else ""
-        notice(f"Note: no ordering, as both numbers are equal or not known: {'; '.join(pairs[:_LISTED])}{more}.")
+        notice(f"Note: no ordering: {'; '.join(pairs[:_LISTED])}{more}.")
     if waiting := [run.key for run in universes.chosen if run.key not in universes.done]:
         notice(
             f"Note: {len(waiting)} of {len(universes.chosen)} runs are not done; their universes are undefined: "

@@ -30,7 +30,8 @@ _HEADLINE = "In which share of the ways of counting does each claimed ordering h
 _WORDS = {"batch": "batch size"}
 _GAP, _BAR = 0.5, 3.4  # between dimensions, and length of a bar of 100 %, in cells
 _MOST = 60  # claims that one page can hold
-_MOST_UPRIGHT = 24  # levels up to which numbers have room to lie flat
+_LETTER, _NUMBER = 0.62, 2.05  # widths of a letter of a name and of `100`, in sizes of the smallest text
+_LINE, _TALL = 1.75, 2.3  # height of a line with flat and with upright numbers, in the same sizes
 _DARK = (0.18, 0.82)  # shares outside are drawn in a dark colour, on which white is more readable
 
 
@@ -52,26 +53,27 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     blocks = list(claims.groupby(["data", "encoder", "metric"], sort=False, observed=True))
     lines = len(claims) + len(blocks)
     in_new_figure = ax is None
+    fig = style.new_figure(style.PAGE) if ax is None else ax.figure
+    upright = _needs_upright_numbers(fig.get_figwidth(), claims, columns)  # type: ignore[union-attr]
     if ax is None:
-        size = style.small() * 1.75 / 72  # inches of a line
-        fig = style.new_figure(style.PAGE)
-        fig.set_figheight(size * (lines + 7))
+        fig.set_figheight(style.small() / 72 * (_TALL if upright else _LINE) * (lines + 7))  # type: ignore[union-attr]
         ax = style.set_headline(fig, _HEADLINE).add_subplot()
     shares = {
         (*(row[name] for name in CLAIM), row["dimension"], row["level"]): row["share"]
         for row in levels.to_dict("records")
     }
-    ticks: list[tuple[float, str, bool]] = []
+    ticks: list[tuple[float, str]] = []
     y = 0.0
     for (data, encoder, metric), block in blocks:
-        ticks.append((y, _block_title(str(data), str(encoder), str(metric), rows), True))
+        title = _block_title(str(data), str(encoder), str(metric), rows)
+        ax.text(-0.5, y, title, va="center_baseline", fontsize=style.small(), fontweight="bold")
         y += 1
         for claim in block.to_dict("records"):
             key = tuple(claim[name] for name in CLAIM)
             for (dimension, level), x in columns.items():
-                _draw_cell(ax, x, y, shares.get((*key, dimension, level), math.nan), len(columns))
+                _draw_cell(ax, x, y, shares.get((*key, dimension, level), math.nan), upright)
             _draw_bar(ax, _right(columns), y, float(claim["share"]))
-            ticks.append((y, _claim_text(claim), False))
+            ticks.append((y, _claim_text(claim)))
             y += 1
     _label_axes(ax, ticks, columns, lines)
     if in_new_figure:
@@ -105,21 +107,28 @@ def _columns(rows: pd.DataFrame) -> dict[tuple[str, str], float]:
     return positions
 
 
+def _needs_upright_numbers(inches: float, claims: pd.DataFrame, columns: dict[tuple[str, str], float]) -> bool:
+    """Return whether a cell is too narrow for a flat `100`, beside the names of the claims."""
+    letters = max(len(_claim_text(claim)) for claim in claims.to_dict("records"))
+    size = style.small() / 72
+    cell = (inches - _LETTER * size * letters) / (0.5 + _right(columns) + _BAR)
+    return cell < _NUMBER * size
+
+
 def _right(columns: dict[tuple[str, str], float]) -> float:
     return max(columns.values()) + 0.5 + _GAP
 
 
-def _draw_cell(ax: Axes, x: float, y: float, share: float, levels: int) -> None:
+def _draw_cell(ax: Axes, x: float, y: float, share: float, upright: bool) -> None:
     box = (x - 0.5, y - 0.5), 1, 1
     if math.isnan(share):
         ax.add_patch(Rectangle(*box, facecolor="0.93", edgecolor="white", linewidth=0.6))
         return
     ax.add_patch(Rectangle(*box, facecolor=colormaps["RdBu"](share), edgecolor="white", linewidth=0.6))
     colour = "black" if _DARK[0] <= share <= _DARK[1] else "white"
-    turn = 0 if levels <= _MOST_UPRIGHT else 90
     ax.text(
-        x, y, f"{100 * share:.0f}", ha="center", va="center_baseline" if not turn else "center", color=colour,
-        fontsize=style.small(), rotation=turn,
+        x, y, f"{100 * share:.0f}", ha="center", va="center" if upright else "center_baseline",
+        color=colour, fontsize=style.small(), rotation=90 if upright else 0,
     )  # fmt: skip
 
 
@@ -136,15 +145,11 @@ def _draw_bar(ax: Axes, x: float, y: float, share: float) -> None:
     )  # fmt: skip
 
 
-def _label_axes(
-    ax: Axes, ticks: list[tuple[float, str, bool]], columns: dict[tuple[str, str], float], lines: int
-) -> None:
+def _label_axes(ax: Axes, ticks: list[tuple[float, str]], columns: dict[tuple[str, str], float], lines: int) -> None:
     right = _right(columns)
     ax.set_xlim(-0.5, right + _BAR)
     ax.set_ylim(lines - 0.5, -0.5)
-    ax.set_yticks([y for y, _, _ in ticks], [text for _, text, _ in ticks])
-    for label, (_, _, is_title) in zip(ax.get_yticklabels(), ticks, strict=True):
-        label.set_fontweight("bold" if is_title else "normal")
+    ax.set_yticks([y for y, _ in ticks], [text for _, text in ticks])
     ax.set_xticks(list(columns.values()), [labels.plain_text(level) for _, level in columns], rotation=90)
     ax.tick_params(length=0, labelsize=style.small())
     ax.xaxis.tick_top()

@@ -59,7 +59,7 @@ def find_claims(
         metrics: to order by.
 
     Returns:
-        The claims, columns COLUMNS, and a sentence for each pair whose numbers are equal or not defined.
+        The claims, columns COLUMNS, and a note on each pair without an ordering, and on systems without a metric.
 
     Raises:
         InputError: columns are missing, or no system has a number of a metric.
@@ -74,11 +74,15 @@ def find_claims(
         for (data, encoder), block in of_metric.groupby(["data", "encoder"], sort=False):
             stated = printed[(printed["data"] == data) & (printed["encoder"] == encoder)]
             where = {"data": data, "encoder": encoder, "metric": metric.name, "direction": metric.direction}
-            for pair in combinations(dict.fromkeys(map(str, block["objective_label"])), 2):
+            having = list(dict.fromkeys(map(str, block["objective_label"])))
+            of_model = ours[(ours["data"] == data) & (ours["encoder"] == encoder)]["objective_label"]
+            if lacking := [label for label in dict.fromkeys(map(str, of_model)) if label not in having]:
+                notes.append(f"{metric.name} ({data}, {encoder}): not a number of {', '.join(lacking)}")
+            for pair in combinations(having, 2):
                 numbers = [_numbers(block, label, metric) for label in pair]
                 claim = _printed_claim(stated, pair, metric, numbers) or _our_claim(pair, numbers)
                 if claim is None:
-                    notes.append(f"{metric.name} of {pair[0]} and {pair[1]} ({data}, {encoder})")
+                    notes.append(f"{metric.name} ({data}, {encoder}): equal or undefined for {pair[0]} and {pair[1]}")
                 else:
                     claims.append({**where, "probe": str(block["probe"].iloc[0]), **claim})
     return pd.DataFrame(claims, columns=list(COLUMNS)), tuple(notes)

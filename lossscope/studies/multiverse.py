@@ -75,7 +75,7 @@ class Multiverse:
     study: Study
     options: MultiverseOptions
     claims: pd.DataFrame  # of `find_claims`
-    without_claim: tuple[str, ...]  # pairs whose numbers are equal or undefined
+    without_claim: tuple[str, ...]  # notes on pairs without an ordering
     chosen: tuple[StudyRun, ...]  # the runs that train, of the entries that were asked for
     done: frozenset[str]  # keys of those with an evaluation
 

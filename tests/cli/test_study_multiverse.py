@@ -75,6 +75,13 @@ def test_the_table_says_that_universes_are_no_samples() -> None:
     assert "Per cent of the defined universes at each level" in text
 
 
+def test_pairs_without_an_ordering_are_named() -> None:
+    words = ("--metric", "i2t_W_neg", "--metric", "i2t_count", *WORDS, "last", "--dry-run")
+    result = lossscope("study", "multiverse", "tiny.toml", *words)
+    assert result.exit_code == 0, result.stderr
+    assert "Note: no ordering: i2t_W_neg (scenes, VSE++): not a number of Triplet." in message(result)
+
+
 @each("words, code, text", [
     (("--metric", "i2t_C_9"), 1, "--metric must be one that a run has; got i2t_C_9. Runs have"),
     (("--only", "COCO"), 1, "must be an entry of the study, of scenes, VSE++, NT-Xent, Triplet; got 'COCO'"),

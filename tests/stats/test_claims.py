@@ -53,7 +53,13 @@ def test_equal_printed_numbers_leave_the_ordering_to_ours() -> None:
 def test_equal_and_undefined_means_are_no_ordering_and_are_named() -> None:
     rows = ours({"A": (2.0,), "B": (2.0,), "C": (np.nan,)})
     claims, notes = find_claims(rows, printed({}), [RSUM])
-    assert claims.empty and len(notes) == 3 and notes[0] == "rsum of A and B (scenes, VSE++)"
+    assert claims.empty and len(notes) == 3 and notes[0] == "rsum (scenes, VSE++): equal or undefined for A and B"
+
+
+def test_a_system_without_the_metric_is_named() -> None:
+    rows = pd.concat([ours({"A": (1.0,), "B": (2.0,), "C": (2.0,)}), ours({"A": (1.0,)}, "W_neg", "i2t")])
+    claims, notes = find_claims(rows, printed({}), [Metric.parse("i2t_W_neg")])
+    assert claims.empty and notes == ("i2t_W_neg (scenes, VSE++): not a number of B, C",)
 
 
 def test_a_count_is_what_the_paper_of_each_loss_prints() -> None:
