@@ -53,10 +53,10 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     blocks = list(claims.groupby(["data", "encoder", "metric"], sort=False, observed=True))
     lines = len(claims) + len(blocks)
     in_new_figure = ax is None
-    fig = style.new_figure(style.PAGE) if ax is None else ax.figure
-    upright = _needs_upright_numbers(fig.get_figwidth(), claims, columns)  # type: ignore[union-attr]
+    fig: Any = style.new_figure(style.PAGE) if ax is None else ax.figure
+    upright = _needs_upright_numbers(fig.get_figwidth(), claims, columns)
     if ax is None:
-        fig.set_figheight(style.small() / 72 * (_TALL if upright else _LINE) * (lines + 7))  # type: ignore[union-attr]
+        fig.set_figheight(style.small() / 72 * (_TALL if upright else _LINE) * (lines + 7))
         ax = style.set_headline(fig, _HEADLINE).add_subplot()
     shares = {
         (*(row[name] for name in CLAIM), row["dimension"], row["level"]): row["share"]
