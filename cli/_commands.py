@@ -30,7 +30,7 @@ _FILES = {"eval": "evaluate", "list": "listing", "table": "render", "plot": "ren
 _GROUPS = {
     "analyse": ("analyse", "analyse_alignment", "analyse_factors", "analyse_transfer", "analyse_utility"),
     "data": ("data", "data_generate", "data_lint"),
-    "study": ("study", "study_power"),
+    "study": ("study", "study_multiverse", "study_power"),
 }
 """Command with commands of its own -> their files."""
 

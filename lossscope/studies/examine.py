@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -167,16 +167,8 @@ def _evaluate(
     objective = str(train.objective)
     require_trusted([objective], run.path)
     size = config.batch_size or recipe.batch_size
-    sweep = Sweep(
-        (objective,),
-        (*map(_in_paper_unit, config.probes), *_more_conventions(config, objective, train.sides)),
-        batch_size=size,
-        seed=recipe.seed,
-        same_image=recipe.same_image,
-        negatives=recipe.negatives,
-        mined=recipe.mined or None,
-        masks=tuple(spec for spec in recipe.mask.split(";") if spec),
-    )
+    probes = (*map(_in_paper_unit, config.probes), *_more_conventions(config, objective, train.sides))
+    sweep = trained_sweep(recipe, objective, probes, size)
     result = sweep.run(train, _frame(out / "frame", sweep, train, processes.main), progress, processes)
     what_if = _what_if(sweep, config).run(train, None, progress, processes).summary if _has_what_if(config) else None
     singles = None
@@ -218,6 +210,27 @@ def _findings(run: Run, options: Mapping[str, Any]) -> dict[str, Any]:
     in_study = run.path.name == "run"  # STUDY/runs/KEY/run: commands are for the folder of the study
     name = "/".join(run.path.parts[-3:]) if in_study and len(run.path.parts) > 2 else run.path.name
     return examine_run(run.path, name, Options.of(**request)).document()
+
+
+def trained_sweep(recipe: Recipe, objective: str, probes: Sequence[str], batch_size: int) -> Sweep:
+    """Return the sweep over batches of a training: its seed, its rules for false negatives, its mined negatives.
+
+    Args:
+        recipe: of the run.
+        objective: spec to count.
+        probes: specs.
+        batch_size: pairs or images a batch.
+    """
+    return Sweep(
+        (objective,),
+        tuple(probes),
+        batch_size=batch_size,
+        seed=recipe.seed,
+        same_image=recipe.same_image,
+        negatives=recipe.negatives,
+        mined=recipe.mined or None,
+        masks=tuple(spec for spec in recipe.mask.split(";") if spec),
+    )
 
 
 def is_current(run: Run) -> bool:

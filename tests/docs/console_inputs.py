@@ -336,6 +336,11 @@ def _power(inputs: Inputs, path: Path) -> None:
     path.write_text(_lossscope("study", "power", study, "--resamples", "99", "--format", "csv"), encoding="utf-8")
 
 
+def _multiverse(inputs: Inputs, path: Path) -> None:
+    words = ("--eps", "0.01", "--batch-factors", "1", "--epochs", "best", "--format", "csv")
+    path.write_text(_lossscope("study", "multiverse", inputs.path(f"runs/{STUDIES[0]}"), *words), encoding="utf-8")
+
+
 def _report(inputs: Inputs, path: Path) -> None:
     _lossscope("report", inputs.path(f"runs/{STUDIES[0]}"), "--out", path, "--resamples", "99", "--quiet")
 
@@ -425,6 +430,7 @@ MAKERS: dict[str, Callable[[Inputs, Path], None]] = {
     "field.csv": _field,
     "curve.csv": _curve,
     "power.csv": _power,
+    "multiverse.csv": _multiverse,
     "report": _report,
     "frame": _frame,
     "audit": _audit,

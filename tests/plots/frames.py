@@ -23,6 +23,7 @@ from lossscope.plots import (
     fidelity,
     hubness,
     loss_guess,
+    multiverse,
     overlay,
     pair_cloud,
     power,
@@ -253,6 +254,24 @@ def _by_rank() -> pd.DataFrame:
     return _of_curves({"exponent": -1.5, "ridge": 0.0, "near_share": 0.4, "mean_rank": 5.0}, curves)
 
 
+def _universes() -> pd.DataFrame:
+    numbers = [
+        {"metric": "i2t_count", "lower": "SmoothAP", "convention": convention, "unit": "paper", "eps": eps,
+         "batch": batch, "holds": None if batch == 2.0 else convention == "corrected" or eps < 0.05}
+        for convention in ("corrected", "released") for eps in (0.01, 0.1) for batch in (1.0, 2.0)
+    ]  # fmt: skip
+    retrieval = {"metric": "rsum", "lower": "NT-Xent", "convention": None, "unit": None, "holds": True}
+    rows = [
+        {**row, "epoch": epoch, "seed": seed}
+        for row in (*numbers, retrieval)
+        for epoch in ("first", "best")
+        for seed in (0, 1)
+    ]
+    constant = {"data": "scenes", "encoder": "VSE++", "higher": "Triplet", "stated_lower": 1.27, "stated_higher": 6.79}
+    frame = pd.DataFrame(rows).assign(**constant)
+    return frame.assign(origin=["ours" if metric == "rsum" else "printed" for metric in frame["metric"]])
+
+
 FRAMES: dict[ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
     by_rank: lambda: (_by_rank(), _by_rank()),
     alignment: lambda: (_alignment()[lambda rows: rows["space"] == "queries"], _alignment()),
@@ -267,6 +286,7 @@ FRAMES: dict[ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
     fidelity: lambda: (_fidelity(), _fidelity()),
     hubness: lambda: (pd.DataFrame({"label": "a", "count": [3, 1, 0]}),) * 2,
     loss_guess: lambda: (_losses(), _losses()),
+    multiverse: lambda: (_universes(), _universes()),
     overlay: lambda: (_cloud(), _cloud()),
     pair_cloud: lambda: (weights_at("ntxent", _cloud()),) * 2,
     power: lambda: (_power()[lambda rows: rows["over"] == "seeds"], _power()),

@@ -21,6 +21,7 @@ from lossscope.plots import (
     eps_curve,
     fidelity,
     hubness,
+    multiverse,
     overlay,
     pair_cloud,
     pair_curves,
@@ -54,11 +55,11 @@ def twice(frame: pd.DataFrame, **changed: Any) -> pd.DataFrame:
 
 @each("picture, column", [
     (alignment, "cosine"), (by_rank, "x"), (circle_steps, "dx"), (count_recall, "panel"), (direction_field, "w_pos"),
-    (eps_curve, "mean"), (fidelity, "statistic"), (hubness, "count"), (overlay, "s_neg"), (pair_cloud, "w_neg"),
-    (pair_curves, "weight"), (power, "mdd_low"), (sensitivity, "seed"), (tangent, "value"), (tangent_cloud, "weight"),
-    (training, "rsum"), (trajectory, "neg_q90"), (transfer, "trained_with"), (triplet_field, "s_neg"),
-    (utility, "counted_low"), (vanishing_map, "tangent"), (weight_factors, "residual"), (weight_field, "w_pos"),
-    (weight_mass, "mean"), (what_if, "std"),
+    (eps_curve, "mean"), (fidelity, "statistic"), (hubness, "count"), (multiverse, "holds"), (overlay, "s_neg"),
+    (pair_cloud, "w_neg"), (pair_curves, "weight"), (power, "mdd_low"), (sensitivity, "seed"), (tangent, "value"),
+    (tangent_cloud, "weight"), (training, "rsum"), (trajectory, "neg_q90"), (transfer, "trained_with"),
+    (triplet_field, "s_neg"), (utility, "counted_low"), (vanishing_map, "tangent"), (weight_factors, "residual"),
+    (weight_field, "w_pos"), (weight_mass, "mean"), (what_if, "std"),
 ])  # fmt: skip
 def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> None:
     single, many = FRAMES[picture]()
@@ -101,6 +102,10 @@ def test_a_column_that_is_missing_is_named(picture: ModuleType, column: str) -> 
     (pair_cloud, "draw", lambda f: twice(f, source="b"), "one source"),
     (pair_cloud, "draw_many", lambda f: f.assign(w_pos=NAN), "must be finite"),
     (pair_curves, "draw", lambda f: f.assign(side="left"), "side must be positive or negative; got left"),
+    (multiverse, "draw", twice, "each claim and universe once"),
+    (multiverse, "draw", lambda f: f.assign(holds="perhaps"), "true, false or empty; got 'perhaps'"),
+    (multiverse, "draw", lambda f: pd.concat([f.assign(data=f"scenes {k}") for k in range(31)]),
+     "at most 60 claims; got 62"),
     (power, "draw", lambda f: twice(f, over="images"), "one over; got seeds, images"),
     (power, "draw_many", lambda f: f.assign(mdd=NAN), "must have a smallest difference; got none"),
     (power, "draw_many", twice, "each pair and n once"),
