@@ -57,9 +57,9 @@ def transfer(
 
     **Examples**
 
-    `lossscope analyse transfer triplet.pt ntxent.pt smoothap.pt`
+    `lossscope analyse transfer a.pt b.pt`
 
-    `lossscope analyse transfer runs/*/best.pt --eps 0.001 --unit cosine -o transfer.png`
+    `lossscope analyse transfer a.pt b.pt --eps 0.001 --unit cosine -o transfer.png`
 
     `lossscope analyse transfer a.pt b.pt --objective triplet --objective unified --format csv > rows.csv`
 

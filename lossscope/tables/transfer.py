@@ -61,9 +61,9 @@ def _cell(row: dict[object, object]) -> Cell:
     """`7.50* [7.16, 7.83]`"""
     mean, low, high = (float(str(row[name])) for name in ("mean", "low", "high"))
     digits = decimals(str(row["unit"]), mean)
-    own = "*" if row["objective"] == row["trained_with"] else ""
+    mark = "*" if row["objective"] == row["trained_with"] else ""
     interval = f" {bracketed(low, high, digits)}" if pd.notna(low) else ""
-    return Cell(text=f"{mean:z.{digits}f}{own}{interval}")
+    return Cell(text=f"{mean:z.{digits}f}{mark}{interval}")
 
 
 def _shares(shares: pd.DataFrame) -> Table:
