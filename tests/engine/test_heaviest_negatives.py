@@ -291,7 +291,8 @@ def test_changed_queries_have_the_negatives_of_both_sides() -> None:
             expected = all_rows[keys & all_rows["batch_row"].eq(row["batch_row"])]
             assert row[name]["query"] == row["query"] == expected["query"].iloc[0]
             assert [n["candidate"] for n in row[name]["negatives"]] == expected["candidate"].tolist()
-            assert [n["negative_weight"] for n in row[name]["negatives"]] == expected["negative_weight"].tolist()
+            weights = expected["negative_weight"].tolist()  # of other stacks: the last bits depend on the processor
+            assert [n["negative_weight"] for n in row[name]["negatives"]] == pytest.approx(weights, rel=1e-12)
     a, b = result.queries
     for row in shown:
         same = a["direction"].eq(row["direction"]) & a["query"].eq(row["query"])
@@ -315,7 +316,7 @@ def test_a_query_that_a_batch_has_twice_has_a_row_for_each() -> None:
 @each("name", names("objectives"))
 def test_every_objective_lists_the_directions_that_cocos_counts(name: str) -> None:
     embedded = split()
-    setup = Sweep((name,), ("cocos:unit=cosine",), batch_size=6, per_query=True)
+    setup = Sweep((name,), ("cocos:unit=cosine",), batch_size=8, per_query=True)
     rows = HeaviestNegatives(setup, negatives=100).most_and_least(embedded, N * K)
     counted = setup.run(embedded).queries
     assert set(rows["direction"]) == set(counted["direction"])

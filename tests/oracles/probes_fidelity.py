@@ -12,9 +12,16 @@ Row = Sequence[float]
 NAN = float("nan")
 
 
-def truncated(w: Row, match: Sequence[bool], negative: Sequence[bool], k: int, sums_to_zero: bool) -> list[float]:
+def by_weight(w: Row, s: Row, negative: Sequence[bool]) -> list[int]:
+    """The columns of the negatives, heaviest first; of equal weights the most similar first."""
+    return sorted((c for c in range(len(w)) if negative[c]), key=lambda c: (-abs(w[c]), -s[c]))
+
+
+def truncated(
+    w: Row, s: Row, match: Sequence[bool], negative: Sequence[bool], k: int, sums_to_zero: bool
+) -> list[float]:
     """The row with its k heaviest negatives; where rows sum to 0, the positives share what these push."""
-    columns = sorted((c for c in range(len(w)) if negative[c]), key=lambda c: -abs(w[c]))
+    columns = by_weight(w, s, negative)
     left_out = [c for c in columns[k:] if w[c]]
     row = [0.0 if c in columns[k:] else x for c, x in enumerate(w)]
     if sums_to_zero and left_out:
@@ -38,12 +45,18 @@ def tangent(w: Row, v: Any, candidates: Any) -> Any:
 
 
 def cosines(
-    w: Row, match: Sequence[bool], negative: Sequence[bool], sums_to_zero: bool, v: Any = None, candidates: Any = None
+    w: Row,
+    s: Row,
+    match: Sequence[bool],
+    negative: Sequence[bool],
+    sums_to_zero: bool,
+    v: Any = None,
+    candidates: Any = None,
 ) -> list[float]:
     """The cosine for k = 0, 1, ..., all negatives: of rows of W, or of the gradients of the embedding v."""
     if not any(w):
         return [NAN]
-    rows = [truncated(w, match, negative, k, sums_to_zero) for k in range(sum(negative) + 1)]
+    rows = [truncated(w, s, match, negative, k, sums_to_zero) for k in range(sum(negative) + 1)]
     vectors = rows if v is None else [tangent(row, v, candidates) for row in rows]
     whole = w if v is None else tangent(w, v, candidates)
     return [cosine(vector, whole) for vector in vectors]

@@ -43,21 +43,20 @@ def test_every_number_equals_the_oracle(of: str, objective: str, seed: int, orac
     for q in range(len(W)):
         if rows.mask.skipped[q]:
             continue
-        w, negative = W[q].tolist(), rows.mask.negatives[q].tolist()
+        w, s, negative = W[q].tolist(), rows.S[q].tolist(), rows.mask.negatives[q].tolist()
         vectors = (
             ()
             if of == "similarities"
             else (batches.queries.flatten(0, 1)[q].numpy(), batches.candidates[q // 8].numpy())
         )
-        expected = loops.cosines(w, rows.mask.positives[q].tolist(), negative, loss.rows_sum_to_zero, *vectors)
+        expected = loops.cosines(w, s, rows.mask.positives[q].tolist(), negative, loss.rows_sum_to_zero, *vectors)
         k = loops.stays_from(expected, 0.9)
         of_k = {shown: expected[min(shown, len(expected) - 1)] for shown in GRID}
         got = {name: float(actual[name][q]) for name in ("k", "cos1", "cos5", "cos20", "no_weight")}
         wanted = {"k": k, "cos1": of_k[1], "cos5": of_k[5], "cos20": of_k[20], "no_weight": float(np.isnan(k))}
         assert got == pytest.approx(wanted, rel=1e-7, abs=1e-7, nan_ok=True)
         assert actual["curve"][q] == pytest.approx([of_k[k] for k in GRID], rel=1e-7, abs=1e-7, nan_ok=True)
-        by_weight = sorted((c for c in range(12) if negative[c]), key=lambda c: -abs(w[c]))
-        eps = float(weights[q, by_weight[int(k) - 1]]) if k > 0 else np.nan
+        eps = float(weights[q, loops.by_weight(w, s, negative)[int(k) - 1]]) if k > 0 else np.nan
         assert float(actual["eps"][q]) == pytest.approx(eps, rel=1e-9, nan_ok=True)
 
 
@@ -163,9 +162,10 @@ def test_parameters_that_are_the_entries_of_s_give_the_cosine_of_all_rows(object
     batch = lab.random_batches(k=1, q=8, c=12, many=objective.startswith("smoothap"))
     rows, loss = with_model(batch), build("objectives", objective)
     W = loss(rows.S, rows.mask).W.tolist()
-    masks = list(zip(W, rows.mask.positives.tolist(), rows.mask.negatives.tolist(), strict=True))
+    similarities, positives, negatives = rows.S.tolist(), rows.mask.positives.tolist(), rows.mask.negatives.tolist()
+    masks = list(zip(W, similarities, positives, negatives, strict=True))
     whole = [x for row in W for x in row]
-    most = max(sum(bool(x) and n for x, n in zip(w, negative, strict=True)) for w, _, negative in masks)
+    most = max(sum(bool(x) and n for x, n in zip(w, negative, strict=True)) for w, _, _, negative in masks)
 
     def of_k(k: int) -> float:
         kept = [x for row in masks for x in loops.truncated(*row, k, loss.rows_sum_to_zero)]
