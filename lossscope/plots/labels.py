@@ -52,7 +52,10 @@ _FIELDS = {
     "beta": "slope β = {}",
     "lam": "midpoint λ = {}",
 }
-_PARTS = {"onlytop": "top {k} of {of}", "onlytail": "all but the top {k} of {of}", "onlyabove": "above {eps} of {of}"}
+PARTS = {
+    "only_above": "above {eps} of {of}", "only_tail": "all but the top {k} of {of}", "only_top": "top {k} of {of}",
+}  # fmt: skip
+"""Objective that is a part of another -> its name in words."""
 _LABEL = re.compile(r"(?P<spec>[^ ]+?)(?: \((?P<note>.*)\))?")
 _GENERIC = {"/", ".", "..", "run", "runs", "study", "checkpoints", "best", "last"}  # parts of paths that say nothing
 _NO_WIDTH = "\u200b"
@@ -163,18 +166,19 @@ def _spec_in_words(text: str) -> str | None:
     except InputError:
         return None
     plain = re.sub(r"[-_]", "", spec.name)
-    if plain in _PARTS:
-        return _part_in_words(plain, spec)
+    part = next((known for known in PARTS if known.replace("_", "") == plain), None)
+    if part is not None:
+        return _part_in_words(part, spec)
     name = next((known for known in NAMES if known.replace("_", "") == plain), None)
     if name is None:
         return None
     return ", ".join([NAMES[name], *(_field_in_words(name, key, value) for key, value in spec.values.items())])
 
 
-def _part_in_words(plain: str, spec: Spec) -> str:
+def _part_in_words(name: str, spec: Spec) -> str:
     """Return a part of an objective in words: `top 5 of NT-Xent, temperature τ = 0.1`."""
     values = {"of": "ntxent", "k": "5", "eps": "0.01", **spec.values}
-    return _PARTS[plain].format(**values | {"of": in_words(values["of"])})
+    return PARTS[name].format(**values | {"of": in_words(values["of"])})
 
 
 def _field_in_words(objective: str, key: str, value: str) -> str:

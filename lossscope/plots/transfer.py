@@ -40,7 +40,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     style.single_value(rows, "statistic", _NAME)
     style.single_value(rows, "direction", _NAME)
     in_new_figure, ax = ax is None, style.axes_or_new(ax, _HEADLINE)
-    _draw_panel(ax, rows, True)
+    _draw_panel(ax, rows, True, 30)
     if in_new_figure:
         naming.fit_height(ax.figure)  # type: ignore[arg-type]
     return ax
@@ -58,7 +58,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     losses = frame["objective"].nunique()
     fig = style.set_headline(style.new_figure(style.PAGE, (0.42 + 0.13 * losses) * n_rows + 0.25), _HEADLINE)
     for index, (_, rows) in enumerate(panels):
-        _draw_panel(fig.add_subplot(n_rows, per_row, index + 1), rows, index % per_row == 0)
+        _draw_panel(fig.add_subplot(n_rows, per_row, index + 1), rows, index % per_row == 0, 60)
     naming.fit_height(fig)
     return fig
 
@@ -73,7 +73,7 @@ def alt(frame: pd.DataFrame) -> str:
     return f"Heat maps of counted losses against the losses that models were trained with. {'; '.join(parts)}."
 
 
-def _draw_panel(ax: Axes, rows: pd.DataFrame, names_losses: bool) -> None:
+def _draw_panel(ax: Axes, rows: pd.DataFrame, names_losses: bool, width: int) -> None:
     table = rows.pivot_table(index="objective", columns="trained_with", values="mean", sort=False)
     order = list(map(str, table.index)), list(map(str, table.columns))
     values = table.to_numpy(float)
@@ -91,8 +91,8 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame, names_losses: bool) -> None:
                 )
             )
     words = [
-        [style.wrap_words(labels.label_text(name), width) for name in names]
-        for names, width in zip(order, (20, 36 // len(order[1]) if len(order[1]) <= _FEW else 24), strict=True)
+        [style.wrap_words(labels.label_text(name), letters) for name in names]
+        for names, letters in zip(order, (20, 36 // len(order[1]) if len(order[1]) <= _FEW else 24), strict=True)
     ]
     ax.set_yticks(range(len(order[0])), words[0] if names_losses else [""] * len(order[0]))
     ax.set_xticks(range(len(order[1])), words[1], rotation=0 if len(order[1]) <= _FEW else 90)
@@ -102,7 +102,7 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame, names_losses: bool) -> None:
         ax.set_ylabel("counted loss")
     for spine in ax.spines.values():
         spine.set_visible(False)
-    ax.set_title(_title(rows))
+    ax.set_title(_title(rows, width))
 
 
 def _shades(values: _Matrix) -> _Matrix:
@@ -112,10 +112,10 @@ def _shades(values: _Matrix) -> _Matrix:
     return (scaled - low) / (high - low) if high > low else np.zeros_like(scaled)
 
 
-def _title(rows: pd.DataFrame) -> str:
+def _title(rows: pd.DataFrame, width: int) -> str:
     statistic = str(rows["statistic"].iloc[0])
     words = "share of the weight above ε" if statistic == "share_above" else labels.statistic_in_words(statistic)
-    name = f"{words}, {rows['direction'].iloc[0]}"
+    name = style.wrap_words(f"{words}, {rows['direction'].iloc[0]}", width)
     shares = effect_shares(rows)
     if shares.empty or shares["of_loss"].isna().any():
         return name

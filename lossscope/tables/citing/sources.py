@@ -14,6 +14,7 @@ from .paper import Paper
 
 _DEFINED: Mapping[str, Mapping[str, str]] = {
     "alignment": {"wang2020": "alignment"},
+    "by_rank": {"bleeker2022": "exponent ridge"},
     "cocos": {"bleeker2022": "C_q C_B C_0 C_neg W_neg W_pos", "kish1965": "N_eff"},
     "contributors": {"kish1965": "N_eff", "hill1973": "perplexity"},
     "effective_rank": {"garrido2023": "effective_rank", "roy2007": "effective_rank"},
