@@ -99,9 +99,11 @@ class Truncated(Gradient):
         """Return the counted weights of the negatives that are kept; that of the positive shrinks as its W does."""
         self.require(convention)
         W, counted = self.whole(S, mask).W, self.whole.counted_weights(S, mask)
-        left_out = mask.negatives & ~self.kept(S, mask, W)
-        pull = (W.abs() * mask.positives).sum(1)
-        left = (self._truncate(S, mask, W).abs() * mask.positives).sum(1)
+        kept = self.kept(S, mask, W)
+        left_out = mask.negatives & ~kept
+        pull, left = (
+            (weights.abs() * mask.positives).sum(1) for weights in (W, truncate(W, mask, kept, self.rows_sum_to_zero))
+        )
         share = torch.where(pull > 0, left / pull, 1.0).to(counted.positive.dtype)
         return replace(
             counted, weights=counted.weights.masked_fill(left_out[:, None], 0), positive=counted.positive * share

@@ -38,7 +38,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         frame: columns COLUMNS, of one objective and one source; epoch is NaN where there is none.
         ax: axes to draw on; None: new ones.
     """
-    style.single_value(_check(frame), "source", _NAME)
+    style.single_value(check(frame), "source", _NAME)
     objective = style.single_value(frame, "objective", _NAME)
     in_new_figure, ax = ax is None, style.axes_or_new(ax, _HEADLINE)
     _draw_panel(ax, frame, _epochs(frame))
@@ -55,7 +55,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     Args:
         frame: columns COLUMNS.
     """
-    names = labels.shortest_names(_check(frame)["source"].unique())
+    names = labels.shortest_names(check(frame)["source"].unique())
     panels = list(frame.groupby(["source", "objective"], sort=False, observed=True))
     per_row = style.panels_per_row(len(panels))
     n_rows = math.ceil(len(panels) / per_row)
@@ -76,7 +76,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
 
 def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
-    parts, names = [], labels.shortest_names(_check(frame)["source"].unique())
+    parts, names = [], labels.shortest_names(check(frame)["source"].unique())
     for (source, objective, epoch), rows in frame.groupby(
         ["source", "objective", "epoch"], sort=False, observed=True, dropna=False
     ):
@@ -136,13 +136,13 @@ def _title(objective: str, rows: pd.DataFrame, width: int, of_source: str = "") 
     return f"{name}\nlargest weight {float(rows['weight'].max()):.3g}"
 
 
-def _check(frame: pd.DataFrame) -> pd.DataFrame:
+def check(frame: pd.DataFrame, picture: str = _NAME) -> pd.DataFrame:
     """Return the frame. Raises InputError unless it has all columns, cosines, and weights and norms >= 0."""
-    style.require_rows(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, picture)
     numbers = frame[["similarity", "weight", "tangent"]].to_numpy(dtype=np.float64)
     if not np.isfinite(numbers).all() or (np.abs(numbers[:, 0]) > 1 + _ROUNDING).any() or (numbers[:, 1:] < 0).any():
         raise InputError(
-            f"frame of {_NAME} must have similarities in -1..1, weights and norms >= 0; got others. Use the columns of "
-            "the probe tangent:of=hardest"
+            f"frame of {picture} must have similarities in -1..1, weights and norms >= 0; got others. Use the columns "
+            "of the probe tangent:of=hardest"
         )
     return frame

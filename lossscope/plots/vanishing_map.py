@@ -13,11 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
-from lossscope.errors import InputError
+from . import labels, naming, style, tangent_cloud
 
-from . import labels, naming, style
-
-COLUMNS = ("objective", "source", "epoch", "similarity", "weight", "tangent")
+COLUMNS = tangent_cloud.COLUMNS
 WIDTH = 0.05  # of a bin, in similarity
 MOST = 6  # losses of tangent_cloud; of more a map is drawn
 LIMIT = r"at most $\sqrt{1-s^2}$"
@@ -26,7 +24,6 @@ _NAME = "vanishing_map"
 _HEADLINE = "Gradient that turns the hardest negative, by its similarity and loss"
 _SHARE = "mean tangent gradient / largest weight of the loss"
 _WITHOUT = "without\nweight"
-_ROUNDING = 1e-5  # by how much a similarity may be above 1
 _Values = npt.NDArray[np.float64]
 
 
@@ -43,7 +40,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         frame: columns COLUMNS, of one source and at most one epoch.
         ax: axes to draw on; None: new ones.
     """
-    style.single_value(_check(frame), "source", _NAME)
+    style.single_value(tangent_cloud.check(frame, _NAME), "source", _NAME)
     style.single_value(frame.assign(epoch=frame["epoch"].fillna(-1)), "epoch", _NAME)
     in_new_figure = ax is None
     if ax is None:
@@ -62,7 +59,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     Args:
         frame: columns COLUMNS.
     """
-    sources = list(_check(frame).groupby("source", sort=False, observed=True))
+    sources = list(tangent_cloud.check(frame, _NAME).groupby("source", sort=False, observed=True))
     epochs = _shown_epochs(frame)
     height = sum(_height(rows) for _, rows in sources)
     fig = style.set_headline(style.new_figure(style.PAGE if len(epochs) > 1 else 1.7, height), _HEADLINE)
@@ -86,7 +83,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
 
 def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
-    names, parts = labels.shortest_names(_check(frame)["source"].unique()), []
+    names, parts = labels.shortest_names(tangent_cloud.check(frame, _NAME)["source"].unique()), []
     for source, rows in frame.groupby("source", sort=False, observed=True):
         shares = relative_rows(rows)
         for epoch in _shown_epochs(rows):
@@ -187,15 +184,3 @@ def _is_epoch(frame: pd.DataFrame, epoch: float) -> pd.Series[bool]:
 def _title(of_epoch: pd.DataFrame, epoch: float) -> str:
     queries = int(of_epoch.groupby("objective", observed=True).size().max())
     return f"{'' if math.isnan(epoch) else f'epoch {epoch:g}: '}{queries:,} {'query' if queries == 1 else 'queries'}"
-
-
-def _check(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame. Raises InputError unless it has all columns, cosines, and weights and norms >= 0."""
-    style.require_rows(frame, COLUMNS, _NAME)
-    numbers = frame[["similarity", "weight", "tangent"]].to_numpy(dtype=np.float64)
-    if not np.isfinite(numbers).all() or (np.abs(numbers[:, 0]) > 1 + _ROUNDING).any() or (numbers[:, 1:] < 0).any():
-        raise InputError(
-            f"frame of {_NAME} must have similarities in -1..1, weights and norms >= 0; got others. Use the columns of "
-            "the probe tangent:of=hardest"
-        )
-    return frame

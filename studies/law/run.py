@@ -50,7 +50,7 @@ def recipe_of(group: Group, objective: str, epochs: int, init: Path | None) -> R
 
 
 def retrieval_of(checkpoint: Path, group: Group) -> dict[str, float]:
-    """Return rsum, R@1 and nDCG@10 on the clean test split, percent; R@1 and nDCG@10 are means of both directions."""
+    """Return rsum, R@1 (percent) and nDCG@10 of the clean test split; the last two are means of both directions."""
     clean = DATA[group.data].clean.format(seed=group.seed)
     rows = evaluate([load(checkpoint, split="test", data=clean, cache=False)])
     rows = rows[rows["direction"] != "both"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
+
+from tests.oracles import truncating
 
 Array = Any
 MORE = [
@@ -12,11 +12,6 @@ MORE = [
     "only_tail:k=2,of=triplet:margin=0.3",
     "only_tail:k=1,of=siglip:scale=30",
 ]
-_SPEC = importlib.util.spec_from_file_location("oracle_truncating", Path(__file__).parent / "truncating.py")
-assert _SPEC is not None
-assert _SPEC.loader is not None
-truncating = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(truncating)
 
 
 def keep(of: str, k: int = 5) -> Any:
