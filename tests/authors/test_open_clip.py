@@ -68,8 +68,8 @@ def test_bare_weights_give_the_vectors_of_open_clip_with_what_their_user_says(ca
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ((), "needs its attention heads, which no tensor shows .* --encoder-option heads=N"),
-        (("heads=2", "text_heads=1"), "needs its activation, which no tensor shows: .*activation=gelu"),
+        ((), "needs its attention heads, which no tensor shows; .* --encoder-option heads=N"),
+        (("heads=2", "text_heads=1"), "needs its activation, which no tensor shows. .*activation=gelu"),
         (("heads=2", "text_heads=1", "activation=relu"), "activation must be gelu or quick_gelu; got 'relu'"),
         (("model=ViT-H-15",), "model must be one of .*; got 'ViT-H-15'; did you mean ViT-H-14?"),
         (("model=ViT-H-14-378-quickgelu",), "model=ViT-H-14-378-quickgelu must be of the sizes of the file"),
