@@ -1,28 +1,25 @@
-"""Which claimed orderings of a study survive other ways of counting? Universes, their numbers, and the rows."""
+"""Which claimed orderings of a study survive other ways of counting? Claims, what is to compute, and the rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from lossscope.core.types import Convention, Progress, WeightUnit
+from lossscope.core.types import Convention, Progress
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint
 from lossscope.io.folder_lock import lock_folder
 from lossscope.io.plugin_fingerprints import plugin_fingerprints
 from lossscope.io.run_folder import Run, list_checkpoints
 from lossscope.io.scores import RSUM, score_of
-from lossscope.objectives.counting.units import resolve_unit
-from lossscope.registry import build, short_spec, spec_of
 from lossscope.report.results import Results
-from lossscope.retrieval.evaluate import evaluate
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.stats.claims import COUNT, COUNTED_AS, Metric, find_claims
@@ -30,26 +27,19 @@ from lossscope.stats.multiverse import COLUMNS
 from lossscope.tables import runs
 from lossscope.tables.orderings import printed_numbers
 
-from .examine import trained_sweep
-from .kept_numbers import RECALL, KeptNumber, KeptNumbers
+from .kept_numbers import RECALL, KeptNumbers
 from .multiverse_options import ALL_EPOCHS, MultiverseOptions
+from .multiverse_pairs import Value, compare
+from .multiverse_sweeps import count, rank
 from .report import read_runs
 from .study import Study
 from .study_file import StudyRun
+from .universes import Ways, batch_size_of, conventions_of, probe_of, ways_of
 from .worker import data_of
 
 FOLDER = "multiverse"  # in that of the study
 _WITHOUT_EPS = ("N_eff", "W_pos", "skipped")  # statistics of cocos on which eps has no effect
 _LABEL = "sweeps and evaluations"
-
-
-@dataclass(frozen=True)
-class Ways:
-    """A way of counting: what a universe has beside batch size, epoch and seed."""
-
-    convention: Convention
-    unit: WeightUnit
-    eps: float
 
 
 @dataclass(frozen=True)
@@ -132,7 +122,8 @@ class Multiverse:
                 data = data_of(first.run, self.study.path)
                 source = load(first.checkpoint, split=split, device=device, cache=False, data=data)
                 for task in tasks:
-                    numbers, refused = _rank(source) if task.is_evaluation else _count(source, task)
+                    size = task.kept.batch_size
+                    numbers, refused = rank(source) if size is None else count(source, task.run, task.probes, size)
                     task.file.parent.mkdir(parents=True, exist_ok=True)
                     task.kept.joined(numbers, refused).write(task.file)
                     done += 1
@@ -204,7 +195,7 @@ class Multiverse:
         counted, ranked = self._runs_of("cocos"), self._runs_of(RECALL)
         for run in self.chosen:
             for number, path in dict.fromkeys(self._epochs.get(run.key, {}).values()):
-                sizes = [_batch_size(run, factor) for factor in self.options.batch_factors]
+                sizes = [batch_size_of(run, factor) for factor in self.options.batch_factors]
                 wanted: list[tuple[int | None, tuple[str, ...]]] = []
                 if run.key in counted:
                     wanted += [(size, self._probes(run)) for size in dict.fromkeys(sizes) if size is not None]
@@ -225,29 +216,13 @@ class Multiverse:
 
     def _probes(self, run: StudyRun) -> tuple[str, ...]:
         """Return the specs of `cocos` in all ways of counting that the objective of a run knows."""
-        known = _conventions(run.recipe.objective)
+        known = conventions_of(run.recipe.objective)
         ways = (way for way in self._ways if way.convention in known)
-        return tuple(dict.fromkeys(_probe(run.recipe.objective, way) for way in ways))
+        return tuple(dict.fromkeys(probe_of(run.recipe.objective, way) for way in ways))
 
     @cached_property
     def _ways(self) -> tuple[Ways, ...]:
-        """All ways of counting: a published convention is in the unit of its paper."""
-        options = self.options
-        ways = [
-            Ways(convention, unit, eps)
-            for convention in options.conventions
-            for unit in (options.units if convention == "corrected" else ("paper",))
-            for eps in options.eps
-            if unit in options.units
-        ]
-        if not ways:
-            raise InputError(
-                "released and text count in the unit paper alone; got --units "
-                f"{','.join(options.units)}. Add paper, or the convention corrected"
-            )
-        published = any(way.convention != "corrected" for way in ways)
-        instead = [Ways("corrected", "paper", eps) for eps in options.eps if published]  # where a loss has no other
-        return tuple(dict.fromkeys((*ways, *instead)))
+        return ways_of(self.options)
 
     def _rows_of(self, claim: dict[str, Any], kept: dict[Path, KeptNumbers]) -> Iterator[dict[str, Any]]:
         """Yield the rows of a claim; `kept` holds the files that are read."""
@@ -263,7 +238,7 @@ class Multiverse:
                         self._value(run, epoch, universe, (claim["direction"], claim[f"statistic_{side}"]), kept)
                         for run, side in zip(pair, sides, strict=True)
                     ]
-                    yield {**constant, **universe, "epoch": epoch, "seed": seed, **_compare(found)}
+                    yield {**constant, **universe, "epoch": epoch, "seed": seed, **compare(found)}
 
     def _split(self, claim: Mapping[str, Any]) -> str:
         config = self.study.grid.examine
@@ -278,7 +253,7 @@ class Multiverse:
         if claim["probe"] == RECALL:
             yield {"convention": None, "unit": None, "eps": math.nan, "batch": math.nan}
             return
-        known = {name for run in pair for name in _conventions(run.recipe.objective)}
+        known = {name for run in pair for name in conventions_of(run.recipe.objective)}
         free = {claim["statistic_lower"], claim["statistic_higher"]} <= set(_WITHOUT_EPS)
         for way in self._ways:
             if way.convention not in self.options.conventions or way.convention not in known:
@@ -296,132 +271,28 @@ class Multiverse:
         universe: Mapping[str, Any],
         number: tuple[str, str],
         kept: dict[Path, KeptNumbers],
-    ) -> _Value:
+    ) -> Value:
         """Return the number of a system, its (direction, statistic), in a universe."""
         if run is None:
-            return _Value(reason="the system has no run of this seed")
+            return Value(reason="the system has no run of this seed")
         if run.key not in self.done:
-            return _Value(reason=f"{run.key} is not done")
+            return Value(reason=f"{run.key} is not done")
         if epoch not in self._epochs[run.key]:
-            return _Value(reason=f"{run.key} has no kept epoch {epoch}")
+            return Value(reason=f"{run.key} has no kept epoch {epoch}")
         at, probe, size = self._epochs[run.key][epoch], RECALL, None
         if universe["convention"] is not None:
-            size = _batch_size(run, universe["batch"])
+            size = batch_size_of(run, universe["batch"])
             if size is None:
                 reason = f"{universe['batch']:g} times batch size {run.recipe.batch_size} is below 2"
-                return _Value(epoch=at[0], reason=reason)
-            known = _conventions(run.recipe.objective)
+                return Value(epoch=at[0], reason=reason)
+            known = conventions_of(run.recipe.objective)
             convention: Convention = universe["convention"] if universe["convention"] in known else "corrected"
             eps = self.options.eps[0] if math.isnan(universe["eps"]) else universe["eps"]
-            probe = _probe(run.recipe.objective, Ways(convention, universe["unit"], eps))
+            probe = probe_of(run.recipe.objective, Ways(convention, universe["unit"], eps))
         file = self._file(run, at[0], size)
         if file not in kept:
             kept[file] = self._read(run, at, size)
-        return _Value.of(kept[file], probe, number, at[0])
-
-
-@dataclass(frozen=True)
-class _Value:
-    """The number of a system in a universe."""
-
-    value: float = math.nan
-    epoch: float = math.nan
-    batch_size: float = math.nan
-    n: float = math.nan  # batches, or queries
-    reason: str = ""  # why there is no number
-
-    @classmethod
-    def of(cls, kept: KeptNumbers, probe: str, wanted: tuple[str, str], epoch: int) -> _Value:
-        """Return the wanted (direction, statistic) of a probe, or why there is none."""
-        direction, statistic = wanted
-        size = math.nan if kept.batch_size is None else kept.batch_size
-        if probe in kept.refused:
-            return cls(epoch=epoch, batch_size=size, reason=kept.refused[probe])
-        number = kept.number(probe, direction, statistic)
-        if number is None:
-            return cls(epoch=epoch, batch_size=size, reason=f"the loss has no {direction} {statistic}")
-        if number.mean is None:
-            reason = f"{statistic} is not defined: no query counts a negative"
-            return cls(epoch=epoch, batch_size=size, n=number.n, reason=reason)
-        return cls(number.mean, epoch, size, number.n)
-
-
-def _compare(found: Sequence[_Value]) -> dict[str, Any]:
-    """Return the columns of a row that follow from the numbers of the lower and the higher system."""
-    low, high = found
-    defined = not (math.isnan(low.value) or math.isnan(high.value))
-    difference = high.value - low.value
-    return {
-        "value_lower": low.value, "value_higher": high.value, "difference": difference,
-        "holds": low.value < high.value if defined else None, "tie": defined and difference == 0,
-        "reason": "; ".join(dict.fromkeys(value.reason for value in found if value.reason)),
-        "epoch_lower": low.epoch, "epoch_higher": high.epoch, "batch_size_lower": low.batch_size,
-        "batch_size_higher": high.batch_size, "n_lower": low.n, "n_higher": high.n,
-    }  # fmt: skip
-
-
-def _rank(source: Any) -> tuple[list[KeptNumber], dict[str, str]]:
-    """Return the numbers of retrieval of a test split."""
-    rows = evaluate([source]).to_dict("records")
-    return [_kept(RECALL, row) for row in rows], {}
-
-
-def _count(source: Any, task: Task) -> tuple[list[KeptNumber], dict[str, str]]:
-    """Return the numbers of a sweep with the probes that a file lacks, and why others have none."""
-    objective = str(source.objective)
-    built = build("objectives", objective)
-    refused: dict[str, str] = {}
-    for spec in task.probes:
-        try:
-            build("probes", spec).check(built)
-        except InputError as error:
-            refused[spec] = f"{short_spec(built)}: {str(error).partition('. ')[0]}"
-        if "convention=released" in spec and not source.sides.is_image_text:
-            refused[spec] = "the convention released is for images and captions alone"
-    probes = tuple(spec for spec in task.probes if spec not in refused)
-    size = task.kept.batch_size
-    assert size is not None
-    if not probes:
-        return [], refused
-    sweep = replace(trained_sweep(task.run.recipe, objective, probes, size), interval=None)
-    full = replace(sweep, drop_last=True).plan_for(source).batchings[0].sampling
-    if not full.count(source.relations):
-        return [], refused | dict.fromkeys(probes, f"split {source.split} has no full batch of {size}")
-    by_way = {_way_of(spec): spec for spec in probes}
-    return [
-        _kept(by_way[row["convention"], row["weight_unit"], row["eps"]], row)
-        for row in sweep.run(source).summary.to_dict("records")
-    ], refused
-
-
-def _kept(probe: str, row: Mapping[Any, Any]) -> KeptNumber:
-    mean = float(row["mean"])
-    return KeptNumber(probe, row["direction"], row["statistic"], mean if math.isfinite(mean) else None, int(row["n"]))
-
-
-def _way_of(spec: str) -> tuple[str, str | None, float]:
-    probe = build("probes", spec)
-    return probe.convention, probe.unit, probe.eps
-
-
-@cache
-def _conventions(objective: str) -> tuple[Convention, ...]:
-    """Return the ways of counting that an objective knows."""
-    known: tuple[Convention, ...] = build("objectives", objective).traits.conventions
-    return known
-
-
-@cache
-def _probe(objective: str, way: Ways) -> str:
-    """Return the spec of a probe; an objective that no paper counts has no unit `paper`, and is `relative`."""
-    unit = resolve_unit(build("objectives", objective), way.unit)
-    return spec_of(build("probes", f"cocos:eps={way.eps!r},convention={way.convention},unit={unit}"))
-
-
-def _batch_size(run: StudyRun, factor: float) -> int | None:
-    """Return a factor times the batch size of a training; None below 2."""
-    size = round(factor * run.recipe.batch_size)
-    return size if size >= 2 else None
+        return Value.of(kept[file], probe, number, at[0])
 
 
 def _choose(study: Study, only: Sequence[str]) -> tuple[StudyRun, ...]:
