@@ -1,13 +1,13 @@
 """Answer the questions of PLAN.md from results.csv: `python studies/law/analyse.py` writes reports/law.
 
-The numbers are in contrasts.csv, doses.csv, turns.csv and skills.csv; README.md and law.png show them.
+The numbers are in contrasts.csv, counts.csv, doses.csv, turns.csv and skills.csv; README.md and law.png show them.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -64,8 +64,10 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def per_seed(found: pd.DataFrame) -> Values:
-    """Return the mean difference of each seed, over the cells that every seed has."""
-    return found.groupby("seed")["difference"].mean().to_numpy(float)
+    """Return the mean difference of each seed that has a difference in every cell."""
+    cells = [column for column in _CELL if column != "seed"]
+    table = found.pivot_table(index="seed", columns=cells, values="difference", observed=True)
+    return table.dropna().mean(axis=1).to_numpy(float)
 
 
 def contrasts(rows: pd.DataFrame) -> pd.DataFrame:
@@ -111,15 +113,29 @@ def _other_blocks(rows: pd.DataFrame) -> list[dict[str, object]]:
         part = rows[(rows[column] == value) & (rows["data"] == data) & (rows["rate"] == rate)]
         found = differences(part, kept)
         if len(found):
-            what = f"{name}, {data}, {kept} - all at {rate:g} %"
-            lines.append({"family": "elsewhere", "what": what, **t_line(per_seed(found))})
+            lines.append({"family": "elsewhere", **_named(f"{name}, {data}, {kept}", rate), **t_line(per_seed(found))})
     core = rows[(rows["start"] == "strong") & (rows["batch"] == 128) & (rows["encoder"] == 0)]
     for kept, data, rate in itertools.product(("tail 1", "tail 5", "above 0.01"), ("scenes", "passages"), FEW_RATES):
         part = core[(core["data"] == data) & (core["rate"] == rate) & (core["objective"] == "NT-Xent")]
         found = differences(part, kept)
-        what = f"NT-Xent, {data}, {kept} - all at {rate:g} %"
-        lines.append({"family": "tail", "what": what, **t_line(per_seed(found))})
+        lines.append({"family": "tail", **_named(f"NT-Xent, {data}, {kept}", rate), **t_line(per_seed(found))})
     return lines
+
+
+def _named(cell: str, rate: float) -> dict[str, object]:
+    return {"what": f"{cell} - all at {rate:g} %", "cell": cell, "rate": rate}
+
+
+def counts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what the parts of a loss change: means at epoch 1 of the predictors, by loss and kept, of the main block.
+
+    `false_weight` is of the largest rate alone.
+    """
+    main = rows[rows["block"] == "main"]
+    means = main.groupby(["objective", "kept"])[["C_neg", "N_eff", "k95"]].mean()
+    largest = main[main["rate"] == RATES[-1]].groupby(["objective", "kept"])["false_weight"].mean()
+    order = list(itertools.product(OBJECTIVES, KEPT))
+    return means.join(largest).reindex(order).rename_axis(["objective", "kept"]).reset_index()
 
 
 def doses(rows: pd.DataFrame) -> pd.DataFrame:
@@ -239,6 +255,9 @@ def _ceiling(main: pd.DataFrame) -> float:
     return float(1 - ((y - others) ** 2).sum() / (y**2).sum())
 
 
+TABLES = (contrasts, counts, doses, turns, skills)
+
+
 def missing() -> list[str]:
     """Return the blocks of which runs are missing, with their numbers."""
     done = pd.read_csv(RESULTS)["block"].value_counts()
@@ -250,15 +269,13 @@ def missing() -> list[str]:
     ]
 
 
-def write(
-    tables: Iterable[tuple[str, Callable[[pd.DataFrame], pd.DataFrame]]], rows: pd.DataFrame
-) -> dict[str, pd.DataFrame]:
+def write(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Write each table of the report as CSV; return them by name."""
     REPORT.mkdir(parents=True, exist_ok=True)
     found = {}
-    for name, table in tables:
-        found[name] = table(rows)
-        write_text(REPORT / f"{name}.csv", format_csv(found[name].round(6)))
+    for table in TABLES:
+        found[table.__name__] = table(rows)
+        write_text(REPORT / f"{table.__name__}.csv", format_csv(found[table.__name__].round(6)))
     return found
 
 
@@ -270,8 +287,7 @@ def main() -> None:
     if unfinished:
         write_state(REPORT, rows, unfinished)
         return
-    found = write((("contrasts", contrasts), ("doses", doses), ("turns", turns), ("skills", skills)), rows)
-    write_page(REPORT, rows, found)
+    write_page(REPORT, rows, write(rows))
 
 
 if __name__ == "__main__":

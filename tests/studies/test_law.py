@@ -115,7 +115,7 @@ def test_holm_and_t_are_those_of_the_books(law: dict[str, ModuleType]) -> None:
 def test_the_page_has_the_numbers_and_the_picture(law: dict[str, ModuleType], tmp_path: Path) -> None:
     rows = rows_of(law, lambda run, rng: 100 + rng.normal(0, 5))
     analyse = law["analyse"]
-    found = {name: getattr(analyse, name)(rows) for name in ("contrasts", "doses", "turns", "skills")}
+    found = {table.__name__: table(rows) for table in analyse.TABLES}
     law["page"].write_page(tmp_path, rows, found)
     page = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "All 1,302 runs have ended, in 0.4 core hours; 0 diverged." in page
