@@ -172,11 +172,11 @@ def turn_table(turns: pd.DataFrame) -> Table:
 
 def count_table(counts: pd.DataFrame) -> Table:
     """Return how many negatives count at epoch 1, and how much of their weight lies on false ones, by loss and kept."""
-    table = counts.set_index(["objective", "kept"])
+    table = {(line["objective"], line["kept"]): line for line in counts.to_dict("records")}
     body = tuple(
         (Cell(text=objective), *(
             Cell(text=f"{line['C_neg']:.1f}, {100 * line['false_weight']:.0f} %")
-            for line in (table.loc[(objective, kept)] for kept in KEPT)
+            for line in (table[objective, kept] for kept in KEPT)
         ))
         for objective in OBJECTIVES
     )  # fmt: skip
