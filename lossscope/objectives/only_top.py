@@ -18,8 +18,8 @@ class OnlyTop(Truncated):
     """l_q: none; W = W of `of` on the k negatives with the largest |W|, and 0 on all other negatives.
 
     It asks what counting cannot answer: does a model learn as well from the negatives that count? With k of at least
-    the number of negatives it is `of`, to the bit. Of equal weights, as those of
-    `triplet`, the most similar negatives are kept, and of these the first columns.
+    the number of negatives it is `of`, to the bit. Of equal weights, as those of `triplet`, the most similar negatives
+    are kept, and of these the first columns.
     W: that of `of`. Where the rows of `of` sum to 0, the positives pull as hard as the kept negatives push; otherwise
     they keep their W.
     Counted: as `of` counts, of the kept negatives.
