@@ -249,7 +249,7 @@ Made by `make gallery` from small studies on painted scenes.
 | [li2022-sensitivity-small](li2022-sensitivity-small/) | margin and scale of the unified loss |
 | [xuan2023-small](xuan2023-small/) | GOAL's 15 combinations of weights and the triplet loss, two models, three seeds |
 | [objectives](objectives/README.md) | every objective with one budget |
-| [law](law/README.md) | does a loss learn better if fewer samples count? Planned before it ran, not finished |
+| [law](law/README.md) | does a loss learn better if fewer samples count? Planned before it ran: 1,302 trainings |
 | [audit-tiny](audit-tiny/index.html) | negatives that are probably positives, found by `lossscope audit` |
 
 ## Do losses that count fewer samples retrieve better?

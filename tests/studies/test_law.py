@@ -125,6 +125,34 @@ def test_the_page_has_the_numbers_and_the_picture(law: dict[str, ModuleType], tm
     assert (tmp_path / "law.png").stat().st_size > 1000
 
 
+def test_the_words_of_the_report_hold_in_its_tables(law: dict[str, ModuleType]) -> None:
+    """The numbers of the five sentences come from the tables; what the words say of them is looked up here."""
+    analyse, page = law["analyse"], law["page"]
+    found = {table.__name__: pd.read_csv(analyse.REPORT / f"{table.__name__}.csv") for table in analyse.TABLES}
+    assert analyse.missing() == []
+    assert page.sentences(found) in (analyse.REPORT / "README.md").read_text(encoding="utf-8")
+    lines, skills = found["contrasts"].set_index("what"), found["skills"].set_index("predictor")
+    tested = lines[lines["family"].isin(["H1", "H2"])]
+    assert (tested["p_holm"] < 0.05).all()
+    assert (tested["mean"] > 0).tolist() == [False, False, True, True]  # worse at 0 and 1 %, better at 8 %; it rises
+    turn = found["turns"].set_index(["data", "objective"]).loc[("passages", "NT-Xent")]
+    assert turn["turned"] > 0.99 and turn["at_0"] > 0 > turn["at_8"]
+    doses = found["doses"].set_index(["data", "objective", "rate", "kept"])
+    of_triplet = doses.loc[("passages", "Triplet", 8.0)]["mean"]
+    assert of_triplet["top 20"] > 0.7 * of_triplet["top 1"]
+    assert (doses.xs(("scenes", "top 1"), level=("data", "kept"))["mean"] < 0).all()
+    assert (doses.loc[[("scenes", "Triplet", rate, "top 5") for rate in (0.0, 0.01, 0.1)], "mean"] > 0).all()
+    weak, strong = ("weak start, scenes, top 1 - all at 0 %", "scenes, NT-Xent, top 1 - all at 0 %")
+    assert lines.loc[weak, "mean"] < lines.loc[strong, "mean"] < 0
+    rows = pd.read_csv(analyse.RESULTS)
+    untaught = rows[(rows["start"] == "none") & (rows["kept"] == "top 1") & (rows["rate"] == 0)]
+    assert untaught.groupby("data")["rsum"].mean().max() < 40
+    assert skills["low"].max() < 0 < skills["high"].max() and skills.loc["C_neg", "high"] < 0
+    assert skills["skill"].idxmax() == "k95" and skills["ceiling"].iloc[0] > skills["high"].max()
+    tail = lines[lines["family"] == "tail"]
+    assert len(tail) == 18 and tail["p_holm"].min() > 0.05
+
+
 def test_no_contrast_is_shown_while_runs_are_missing(law: dict[str, ModuleType], tmp_path: Path) -> None:
     rows = rows_of(law, lambda run, rng: 100.0)[:50]
     law["page"].write_state(tmp_path, rows, ["encoder 3 of 108"])
