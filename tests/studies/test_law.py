@@ -137,7 +137,7 @@ def test_the_words_of_the_report_hold_in_its_tables(law: dict[str, ModuleType]) 
     assert (tested["mean"] > 0).tolist() == [False, False, True, True]  # worse at 0 and 1 %, better at 8 %; it rises
     turn = found["turns"].set_index(["data", "objective"]).loc[("passages", "NT-Xent")]
     assert turn["turned"] > 0.99 and turn["at_0"] > 0 > turn["at_8"]
-    doses = found["doses"].set_index(["data", "objective", "rate", "kept"])
+    doses = found["doses"].set_index(["data", "objective", "rate", "kept"]).sort_index()
     of_triplet = doses.loc[("passages", "Triplet", 8.0)]["mean"]
     assert of_triplet["top 20"] > 0.7 * of_triplet["top 1"]
     assert (doses.xs(("scenes", "top 1"), level=("data", "kept"))["mean"] < 0).all()
