@@ -80,8 +80,8 @@ top 1]} under Triplet, and changes the final rsum by {h1[0]} without false negat
 {h1[2]} at 8 % (H1, 10 seeds).
 2. **H2 is wrong in its sign.** From 0 to 8 % the contrast does not fall but rises, by {h2}. NT-Xent on passages \
 alone does what H2 says, from {part[passages NT-Xent 0]} to {part[passages NT-Xent 8]}, and turns at {turn}; Triplet \
-on passages goes from {part[passages Triplet 0]} to {part[passages Triplet 8]}, of which leaving out all but the \
-heaviest 20 already gives {top_20}.
+on passages goes from {part[passages Triplet 0]} to {part[passages Triplet 8]}, and keeping 20 negatives gives most of \
+that, {top_20}.
 3. **What a model knows decides first.** On scenes one negative is worse in the mean under all four losses at all \
 five rates ({best} to {worst}; {below} of {cells} intervals leave out 0). The mean contrast of NT-Xent and Triplet \
 at 0 % is {strong} from the strong start and {start[weak scenes]} from the weak one; without a start one negative \

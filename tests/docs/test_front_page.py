@@ -29,8 +29,8 @@ def test_the_picture_needs_no_network() -> None:
 def test_the_picture_shows_what_the_commands_print(tmp_path: Path) -> None:
     """The test compares words and their order.
 
-    A learning rate of 1 makes last bits large: another processor ends at another model, of which the doctor may say
-    something else. There only the start is compared: what is typed, and which numbers the doctor begins with.
+    A learning rate of 1 makes last bits large: another processor ends at another model, and the doctor may say
+    something else of it. There only the start is compared: what is typed, and which numbers the doctor begins with.
     """
     texts = re.findall(r"<text class=\"lossscope-r\d+\"[^>]*>(.*?)</text>", PICTURE)
     shown = html.unescape(" ".join(texts)).replace("\xa0", " ")
