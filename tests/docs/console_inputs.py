@@ -331,6 +331,10 @@ def _curve(inputs: Inputs, path: Path) -> None:
     _lossscope("cocos", inputs.path("ckpt.pt"), "--curve", path)
 
 
+def _probe_curves(inputs: Inputs, path: Path) -> None:
+    _lossscope("probe", "fidelity", inputs.path("ckpt.pt"), "--curve", path)
+
+
 def _power(inputs: Inputs, path: Path) -> None:
     study = inputs.path(f"runs/{SEVERAL_SEEDS}")
     path.write_text(_lossscope("study", "power", study, "--resamples", "99", "--format", "csv"), encoding="utf-8")
@@ -429,6 +433,7 @@ MAKERS: dict[str, Callable[[Inputs, Path], None]] = {
     "eval.csv": _evaluation,
     "field.csv": _field,
     "curve.csv": _curve,
+    "curves.csv": _probe_curves,
     "power.csv": _power,
     "multiverse.csv": _multiverse,
     "report": _report,
