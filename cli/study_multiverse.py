@@ -50,7 +50,7 @@ def multiverse(
 
     `lossscope study multiverse runs/bleeker2022-small --only VSE++ -o multiverse.pdf`
 
-    `lossscope study multiverse runs/bleeker2022-small --metric t2i_C_0 --format csv > multiverse.csv`
+    `lossscope study multiverse runs/bleeker2022-small --metric i2t_N_eff --format csv > multiverse.csv`
 
     A claim says which of two losses has the lower number: as the study's paper prints it, or, where it prints none, as
     our means have it. lossscope looks at each claim in every universe: convention, unit, eps, batch size, epoch and
