@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 HOME = Path(__file__).parents[2] / "studies" / "law"
-MODULES = ("design", "predictors", "run", "page", "analyse")
+MODULES = ("design", "predictors", "run", "words", "page", "analyse")
 
 
 @pytest.fixture(scope="module")
@@ -128,10 +128,10 @@ def test_the_page_has_the_numbers_and_the_picture(law: dict[str, ModuleType], tm
 
 def test_the_words_of_the_report_hold_in_its_tables(law: dict[str, ModuleType]) -> None:
     """The numbers of the five sentences come from the tables; what the words say of them is looked up here."""
-    analyse, page = law["analyse"], law["page"]
+    analyse, words = law["analyse"], law["words"]
     found = {table.__name__: pd.read_csv(analyse.REPORT / f"{table.__name__}.csv") for table in analyse.TABLES}
     assert analyse.missing() == []
-    assert page.sentences(found) in (analyse.REPORT / "README.md").read_text(encoding="utf-8")
+    assert words.sentences(found) in (analyse.REPORT / "README.md").read_text(encoding="utf-8")
     lines, skills = found["contrasts"].set_index("what"), found["skills"].set_index("predictor")
     tested = lines[lines["family"].isin(["H1", "H2"])]
     assert (tested["p_holm"] < 0.05).all()
