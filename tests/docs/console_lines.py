@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^(`{3,})(\w*)\n(.*?)^\1$", re.M | re.S)
 _COMMENT = re.compile(r"\s+#.*$")
+_DECIMAL = re.compile(r"\d+\.(\d+)")
 
 
 @dataclass(frozen=True)
@@ -44,3 +46,19 @@ def all_lines() -> dict[str, ConsoleLine]:
     """Return every line once, by its text; prefer the line that is shown with its output."""
     found = [line for page in pages() for line in lines_of(page)]
     return {line.text: line for line in sorted(found, key=lambda line: bool(line.output))}
+
+
+def differences(printed: str, shown: str) -> list[str]:
+    """Return the lines that a page shows and a command does not print.
+
+    Spaces may differ, and decimals by a unit of the last digit, which another processor may round otherwise.
+    """
+    lines = zip_longest(printed.splitlines(), shown.splitlines(), fillvalue="")
+    return [f"{line} | {other}" for line, other in lines if not _agree(line, other)]
+
+
+def _agree(line: str, other: str) -> bool:
+    if _DECIMAL.sub("#", line).split() != _DECIMAL.sub("#", other).split():
+        return False
+    pairs = zip(_DECIMAL.finditer(line), _DECIMAL.finditer(other), strict=True)
+    return all(len(a[1]) == len(b[1]) and abs(float(a[0]) - float(b[0])) < 1.5 * 10.0 ** -len(b[1]) for a, b in pairs)
