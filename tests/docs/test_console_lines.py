@@ -45,7 +45,7 @@ REDUCED = {
     r"(?<=study run )(\w+-small)\b": (r"studies/\g<1>.toml", "minutes to an hour of training"),
     r"(^lossscope probe )tiny": (r"\g<1>ckpt.pt", "all probes on 3,000 captions"),
     r"(^lossscope analyse utility )tiny": (r"\g<1>ckpt.pt", "20 steps of each of three losses"),
-    r"((?:tangent|influence|false-negatives) embeddings\.npz --batch-size )all": (
+    r"((?:tangent|influence|false-negatives|fidelity) embeddings\.npz --batch-size )all": (
         r"\g<1>50",
         "200 queries against 200 candidates",
     ),
