@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^(`{3,})(\w*)\n(.*?)^\1$", re.M | re.S)
 _COMMENT = re.compile(r"\s+#.*$")
-_DECIMAL = re.compile(r"\d+\.(\d+)")
+_DECIMAL = re.compile(r"(?<![\w.=])\d+\.(\d+)(?!\.?\d)")  # of no version or spec
 
 
 @dataclass(frozen=True)
