@@ -15,7 +15,7 @@ from lossscope.core.types import HIDDEN_FROM
 
 from ._app import Work, command
 from ._options import resolve_device, usage
-from ._output import fold, notice, print_path
+from ._output import fold, message, notice, print_path
 from ._progress import progress
 from ._sources import OF_TRAIN
 
@@ -89,11 +89,13 @@ def audit(
         source = replace(options.source, device=resolve_device(options.source.device), progress=report)
         options = replace(options, source=source)
         if pairs is not None:
-            status, path = _score(sources, pairs, options, out)
+            status, left_out, path = _score(sources, pairs, options, out)
         else:
             result, path = _audit(sources, options, out, shown)
     if pairs is not None:
         notice(f"Note: {status}.")
+        for text in left_out:
+            message(f"Warning: {text}.")
         print_path(path)
         return
     for text in result.notices:
@@ -134,8 +136,8 @@ def _audit(sources: list[Path], options: Any, out: Path, shown: int) -> tuple[Au
         return result, write_audit(result, out, shown)
 
 
-def _score(sources: list[Path], pairs: Path, options: Any, out: Path) -> tuple[str, Path]:
-    """Write OUT/scores.csv; return what the scores are, and its path."""
+def _score(sources: list[Path], pairs: Path, options: Any, out: Path) -> tuple[str, tuple[str, ...], Path]:
+    """Write OUT/scores.csv; return what the scores are, which labels could not be read, and its path."""
     from lossscope.audit.output.document import status
     from lossscope.audit.steps.score_pairs import score_pairs
     from lossscope.io.csv_tables import format_csv
@@ -145,8 +147,9 @@ def _score(sources: list[Path], pairs: Path, options: Any, out: Path) -> tuple[s
     path = out / "scores.csv"
     with lock_folder(out):
         table, scorer = score_pairs(sources, pairs, options)
-        write_text(path, format_csv(table))
-    return status(scorer.state, scorer.calibration, scorer.transfer), path
+        write_text(path, format_csv(table, table.columns[:2]))
+    left_out = () if scorer.labels is None else scorer.labels.unreadable
+    return status(scorer.state, scorer.calibration, scorer.transfer), left_out, path
 
 
 def _lines(result: AuditResult, out: Path) -> list[str]:
@@ -159,7 +162,11 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
     items = f"{relations.first:,} {plural(sides.first)}"
     items += "" if sides.second is None else f" and {relations.second:,} {plural(sides.second)}"
     state = status(result.state, result.calibration, result.transfer)
-    lines = [fold(f"{state[0].upper()}{state[1:]}."), "", f"{result.name}: {items}"]
+    left_out = () if result.labels is None else result.labels.unreadable
+    lines = [
+        fold(f"{state[0].upper()}{state[1:]}."), *(fold(f"Warning: {text}.") for text in left_out), "",
+        f"{result.name}: {items}",
+    ]  # fmt: skip
     if result.rates_disagree:
         lines.insert(
             1,

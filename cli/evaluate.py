@@ -71,6 +71,7 @@ def evaluate(
     from lossscope.io.trec_files import is_run
     from lossscope.retrieval.evaluate import evaluate as evaluate_sources
     from lossscope.retrieval.judged import evaluate_judged
+    from lossscope.retrieval.trec import require_run_ids
     from lossscope.tables import judged_retrieval, retrieval
 
     if any(is_run(source) for source in sources):
@@ -81,6 +82,8 @@ def evaluate(
         return
     with progress() as report:
         loaded = [load_source(source, request, report) for source in sources]
+        for embedded in loaded if options.run_files is not None else ():
+            require_run_ids(embedded)
         groups = [loaded] if options.ensemble else [[embedded] for embedded in loaded]
         if options.judgements:
             judge = _read_judgements(options.judgements)
@@ -149,12 +152,17 @@ def _read_judgements(files: Sequence[Path]) -> Callable[[SplitEmbeddings], Judge
 
 def _write_run_files(loaded: Sequence[SplitEmbeddings], folder: Path, top: int | None, report: Progress | None) -> None:
     """Write run files and qrels of each source, of several in folders of their own."""
+    from lossscope.core.item_ids import look_alikes
     from lossscope.retrieval.trec import write_run_files
 
     for number, embedded in enumerate(loaded):
         name = Path(embedded.name).stem
         home = folder / f"{number:02d}-{name}" if len(loaded) > 1 else folder
         written = write_run_files(embedded, home, top, name, report)
+        sides = embedded.sides
+        for what, ids in ((sides.first, embedded.image_ids), (sides.second, embedded.caption_ids)):
+            for text in () if what is None else look_alikes(what, ids, embedded.name):
+                notice(f"Note: {text}.")
         names = [path.name for kind in (".run", ".qrels") for path in written if path.suffix == kind]
         notice(f"Wrote {home}/{', '.join(names[:-1])} and {names[-1]}.")
 

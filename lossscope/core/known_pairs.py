@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.errors import InputError
-from lossscope.io.arrays import read_npz
+from lossscope.io.arrays import read_npz, text_array
+from lossscope.io.exact_texts import IN_ARRAYS
 from lossscope.io.files import fingerprint_of, write_atomically
 from lossscope.io.json_files import read_json
 from lossscope.io.reading import naming, show_path
@@ -78,7 +79,7 @@ class KnownPairs:
         arrays: dict[str, Any] = {
             "left": self.left.astype(np.int64), "right": self.right.astype(np.int64),
             "probability": self.probability.astype(np.float32),
-            "left_ids": np.array(self.left_ids, dtype=np.str_), "right_ids": np.array(self.right_ids, dtype=np.str_),
+            "left_ids": text_array(self.left_ids), "right_ids": text_array(self.right_ids),
             "left_fingerprint": np.array(fingerprint_of(*self.left_ids)),
             "right_fingerprint": np.array(fingerprint_of(*self.right_ids)),
             "least": np.array(self.least, np.float64), "schema": np.array(SCHEMA), "status": np.array(self.status),
@@ -264,7 +265,7 @@ def _read(file: Path, state: tuple[int, int] | None) -> KnownPairs:
     least = arrays["least"]
     if least.dtype.kind != "f" or least.ndim or not 0 <= float(least) <= 1:
         raise InputError(f"least of {where} must be a number in 0..1; got {str(least)[:60]}")
-    left_ids, right_ids = (tuple(arrays[f"{side}_ids"].tolist()) for side in ("left", "right"))
+    left_ids, right_ids = (tuple(map(IN_ARRAYS.read, arrays[f"{side}_ids"].tolist())) for side in ("left", "right"))
     for side, ids in (("left", left_ids), ("right", right_ids)):
         if str(arrays[f"{side}_fingerprint"]) != fingerprint_of(*ids):
             raise InputError(f"ids of the {side} side of {where} must be those of the audit; they differ")

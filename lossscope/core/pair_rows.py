@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
@@ -11,16 +11,19 @@ from typing import Literal, Protocol
 import numpy as np
 
 from lossscope.errors import InputError
-from lossscope.visible_text import show_text
+from lossscope.io.json_files import shorten
 
+from .item_ids import show_id
 from .relations import Relations
 from .sides import plural, with_article
 from .types import Rows
 
+Absent = Literal["refuse", "mark", "list"]
+"""What is done with values that name nothing."""
 IdKind = Literal["id", "place", "row"]
 """How a column names items: by the data set's ids, by ITEM#k (the k-th text of an item), or by numbers of rows."""
 ABSENT = -1  # row of what is not of the split
-_LONGEST = 60  # letters of an id in a message
+_SUFFIXES: Mapping[str, IdKind | None] = {"": None, "_id": "id", "_row": "row"}  # of columns -> what they hold
 
 
 class Identified(Protocol):
@@ -46,7 +49,7 @@ def resolve_pairs(
     where: str,
     lines: Sequence[int] | None = None,
     kinds: tuple[IdKind | None, IdKind | None] = (None, None),
-    absent: Literal["refuse", "mark"] = "refuse",
+    absent: Absent = "refuse",
 ) -> tuple[Rows, Rows]:
     """Return the rows (n,) of the first and of the second side that n pairs name.
 
@@ -61,7 +64,8 @@ def resolve_pairs(
         where: the file, as messages name it.
         lines: (n,) number of each pair's line in it; without, messages count the pairs from 1.
         kinds: of both columns, where the file states them.
-        absent: `refuse` values that name nothing, or `mark` them with -1, as a file of several splits has them.
+        absent: `refuse` values that name nothing; `mark` them with -1, as a file of several splits has them, unless
+            they are known without the blanks around them or by another kind of name; `list` marks them all.
 
     Raises:
         InputError: naming line and value: columns of different lengths, a value that names nothing or two items, a
@@ -76,9 +80,30 @@ def resolve_pairs(
     if not split.relations.one_set:
         finder = _Places(items, split.relations)
         finders = {"id": texts.of_id, "place": finder.of_place, "row": texts.of_row}
-    first_column = _Column(items, {"id": items.of_id, "row": items.of_row}, kinds[0], where, lines, absent == "mark")
-    second_column = _Column(texts, finders, kinds[1], where, lines, absent == "mark", owners=items)
+    first_column = _Column(items, {"id": items.of_id, "row": items.of_row}, kinds[0], where, lines, absent)
+    second_column = _Column(texts, finders, kinds[1], where, lines, absent, owners=items)
     return first_column.rows(first), second_column.rows(second)
+
+
+def column_of(side: str, columns: Iterable[str], where: str) -> tuple[str, IdKind | None]:
+    """Return the column that names the items of a side, and how: `image`, `image_id`, or `image_row` of numbers.
+
+    Args:
+        side: its name.
+        columns: of the file.
+        where: the file, as messages name it.
+
+    Raises:
+        InputError: none of the columns, or two of them, name the side.
+    """
+    there = list(columns)
+    names = {f"{name}{end}": kind for name in (side, side.replace(" ", "_")) for end, kind in _SUFFIXES.items()}
+    found = [name for name in names if name in there]
+    if len(found) != 1:
+        got = " and ".join(found) if found else ", ".join(map(shorten, there[:8])) or "none"
+        choices = f"{side}, {side}_id or {side}_row"
+        raise InputError(f"{where} must have one column that names the {side}: {choices}; got {got}")
+    return found[0], names[found[0]]
 
 
 _Finder = Callable[[str], int]  # what names an item -> its row, or ABSENT
@@ -95,8 +120,8 @@ class _Items:
         """Return the row of an id. Raises InputError for an id that two items have."""
         if value in self._doubled:
             raise InputError(
-                f"{_show(value)} must name one {self.name}; {self._doubled[value]} have this id: give numbers of rows, "
-                f"in a column called {self.name}_row"
+                f"{show_id(value)} must name one {self.name}; {self._doubled[value]} have this id: give numbers of "
+                f"rows, in a column called {self.name}_row"
             )
         return self._rows.get(value, ABSENT)
 
@@ -155,7 +180,7 @@ class _Column:
     stated: IdKind | None
     where: str
     lines: Sequence[int] | None
-    marks: bool  # whether values that name nothing are marked
+    absent: Absent  # what is done with values that name nothing
     owners: _Items | None = None  # items of the first side, where this is the second
 
     def rows(self, values: Sequence[str]) -> Rows:
@@ -166,12 +191,13 @@ class _Column:
         kind = next((kind for kind, rows in found.items() if any(row != ABSENT for row in rows)), None)
         if kind is None:
             raise self._unknown(values, 0, len(values) - 1)
-        missing = [index for index, row in enumerate(found[kind]) if row == ABSENT]
-        if self.marks and kind != "row":
+        missing = [] if self.absent == "list" else [i for i, row in enumerate(found[kind]) if row == ABSENT]
+        if self.absent == "mark" and kind != "row":
             mixed = [index for index in missing if any(rows[index] != ABSENT for rows in found.values())]
             if mixed:
                 raise self._mixed(values, mixed[0], kind)
-        elif missing:
+            missing = [index for index in missing if self._is_spaced(values[index])]
+        if missing:
             raise self._unknown(values, missing[0], len(missing) - 1)
         return np.array(found[kind], dtype=np.int64)
 
@@ -196,18 +222,28 @@ class _Column:
             f"pair {index + 1} of {self.where}" if self.lines is None else f"line {self.lines[index]} of {self.where}"
         )
 
+    def _is_spaced(self, value: str) -> bool:
+        """Return whether a value names an item but for blanks around it."""
+        plain = value.strip()
+        return plain != value and any(self._find(kind, [plain]) != [ABSENT] for kind in self._kinds)
+
     def _unknown(self, values: Sequence[str], index: int, others: int) -> InputError:
         more = f", and {others} more that name none" if others else ""
+        if self._is_spaced(values[index]):
+            return InputError(
+                f"{self._place(index)} must name {with_article(self.items.name)} of this split; got "
+                f"{show_id(values[index])}{more}: take away the blanks around it, which belong to an id"
+            )
         return InputError(
             f"{self._place(index)} must name {with_article(self.items.name)} of this split: {self._accepted}; got "
-            f"{_show(values[index])}{more}. Is it a file of another split, or of other data?"
+            f"{show_id(values[index])}{more}. Is it a file of another split, or of other data?"
         )
 
     def _mixed(self, values: Sequence[str], index: int, kind: IdKind) -> InputError:
         words: Mapping[IdKind, str] = {"id": "ids", "place": f"{self._owner}#k", "row": "numbers of rows"}
         return InputError(
             f"{plural(self.items.name)} of {self.where} must all have one kind of name; others are "
-            f"{words[kind]}, and {self._place(index)} has {_show(values[index])}"
+            f"{words[kind]}, and {self._place(index)} has {show_id(values[index])}"
         )
 
     @property
@@ -219,9 +255,9 @@ class _Column:
         """Say what a value may be."""
         ways, last = [], len(self.items.ids) - 1
         if "id" in self._kinds and last >= 0:
-            ways.append(f"an id as the data set gives it, such as {_show(self.items.ids[0])}")
+            ways.append(f"an id as the data set gives it, such as {show_id(self.items.ids[0])}")
         if "place" in self._kinds and self.owners is not None and self.owners.ids:
-            example, name = _show(f"{self.owners.ids[0]}#0"), self.owners.name
+            example, name = show_id(f"{self.owners.ids[0]}#0"), self.owners.name
             ways.append(f"{self._owner}#k for the k-th of {with_article(name)}, from 0, such as {example}")
         if "row" in self._kinds:
             ways.append(f"the number of a row, 0..{last}")
@@ -233,8 +269,3 @@ class _Column:
 def _is_number(value: str) -> bool:
     """Return whether a value is a whole number as Python writes it, of ordinary size."""
     return value.isascii() and value.isdecimal() and len(value) < 16 and str(int(value)) == value
-
-
-def _show(value: str) -> str:
-    text = show_text(value)
-    return repr(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}...")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import unquote
 
 from lossscope.errors import InputError
 from lossscope.io.locations import join_location, location_exists
@@ -73,11 +72,10 @@ class Beir:
         """Return the documents of a split by id, in the order of the corpus."""
         named = {d: line for scores in judged.values() for d, (_, line) in scores.items()}
         ranked = {d: line for ranking in mined.values() for d, line in ranking.items()}
-        wanted = None if self.corpus == "all" else {*named, *ranked, *map(unquote, ranked)}
+        wanted = None if self.corpus == "all" else {*named, *ranked}
         documents = read_texts(self._path("corpus.jsonl"), wanted)
         require_known(qrels, named, documents, "document", "corpus.jsonl")
-        escaped = {unquote(d) if d not in documents else d: line for d, line in ranked.items()}
-        require_known(str(self.run), escaped, documents, "document", "corpus.jsonl")
+        require_known(str(self.run), ranked, documents, "document", "corpus.jsonl")
         return documents
 
     def _joined(
@@ -102,7 +100,7 @@ class Beir:
             pairs.query_ids.append(key)
             relevant = [rows[document] for document in positives[key]]
             pairs.positives += [(row, document) for document in relevant]
-            ranked = (rows[d] if d in rows else rows[unquote(d)] for d in mined.get(key, ()))
+            ranked = (rows[document] for document in mined.get(key, ()))
             others = dict.fromkeys(document for document in ranked if document not in relevant)
             pairs.negatives += [(row, document) for document in list(others)[: self.top]]
         return pairs.split(name, self._notices(pairs, len(documents), known, len(positives)))

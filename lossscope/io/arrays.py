@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from lossscope.errors import InputError
 
+from .exact_texts import IN_ARRAYS
 from .files import require_file
 from .reading import reading, show_path
 from .zip_members import require_plain_members
@@ -152,3 +153,8 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path) 
     array = content.view(header.dtype) if header.bytes else np.zeros(0, header.dtype)
     _require_letters(array, where)
     return array.reshape(header.shape[::-1]).T if header.fortran else array.reshape(header.shape)
+
+
+def text_array(texts: Iterable[str]) -> npt.NDArray[np.str_]:
+    """Return texts as an array, from whose entries `IN_ARRAYS.read` gives them back."""
+    return np.array(list(map(IN_ARRAYS.write, texts)), np.str_)

@@ -20,20 +20,24 @@ _ROWS = 512  # of a block: what is made of them fits into a processor's cache
 CsvRow = tuple[int, list[str]]  # number of the line that it begins in, and its values
 
 
-def iter_csv_rows(location: str, keep: Keep, only: Only = None) -> Iterator[ColumnBlock]:
+def iter_csv_rows(
+    location: str, keep: Keep, only: Only = None, ragged: dict[int, int] | None = None
+) -> Iterator[ColumnBlock]:
     """Yield the rows of a CSV file in blocks, every value a text; of a .tsv file with tabs between values.
 
     Args:
         location: path or URL.
         keep: whether a column is read, by its name in the header.
         only: numbers of the blocks that are yielded; None: all.
+        ragged: gets line -> number of values of the rows of another length than the header; None: they are refused.
 
     Raises:
         InputError: as decode_csv does, and for one name twice among the columns that are read.
     """
     name, source = show_path(location), _Lines(iter_line_blocks(location))
     with long_values():
-        header, rows = decode_csv(source.lines(), name, "\t" if suffix_of(location) == ".tsv" else ",")
+        delimiter = "\t" if suffix_of(location) == ".tsv" else ","
+        header, rows = decode_csv(source.lines(), name, delimiter, ragged=ragged)
     kept = [column for column in header if keep(column)]
     require_columns(kept, name)
     positions = {column: header.index(column) for column in kept}
@@ -61,7 +65,11 @@ class _Lines:
 
 
 def decode_csv(
-    lines: Iterable[str], name: str, delimiter: str = ",", skips_blanks: bool = False
+    lines: Iterable[str],
+    name: str,
+    delimiter: str = ",",
+    skips_blanks: bool = False,
+    ragged: dict[int, int] | None = None,
 ) -> tuple[list[str], Iterator[CsvRow]]:
     """Return the header of lines of CSV, and the rows below it, which are read one by one; empty lines are no rows.
 
@@ -70,6 +78,7 @@ def decode_csv(
         name: of the file, for messages.
         delimiter: between values.
         skips_blanks: whether blanks behind a delimiter are no part of a value.
+        ragged: gets line -> number of values of the rows of another length than the header; None: they are refused.
 
     Raises:
         InputError: no header; from the rows, one of another length or quotes that are not closed, by its line.
@@ -79,7 +88,7 @@ def decode_csv(
     _, header = next(rows, (1, []))
     if not header:
         raise InputError(f"{name} must be a whole CSV table; it has no header")
-    return header, _require_lengths(rows, len(header), name)
+    return header, _of_length(rows, len(header), name, ragged)
 
 
 def _iter_rows(reader: Any, name: str, delimiter: str) -> Iterator[CsvRow]:
@@ -102,13 +111,15 @@ def _iter_rows(reader: Any, name: str, delimiter: str) -> Iterator[CsvRow]:
             yield line, row
 
 
-def _require_lengths(rows: Iterator[CsvRow], length: int, name: str) -> Iterator[CsvRow]:
-    """Yield rows. Raises InputError for one that is not as long as the header."""
+def _of_length(rows: Iterator[CsvRow], length: int, name: str, ragged: dict[int, int] | None) -> Iterator[CsvRow]:
+    """Yield the rows that are as long as the header. Raises InputError for another one, unless `ragged` takes it."""
     for line, row in rows:
-        if len(row) != length:
-            got = f"{len(row)} in line {line}"
-            raise InputError(f"rows of {name} must have {length} values, as its header; got {got}")
-        yield line, row
+        if len(row) == length:
+            yield line, row
+        elif ragged is not None:
+            ragged[line] = len(row)
+        else:
+            raise InputError(f"rows of {name} must have {length} values, as its header; got {len(row)} in line {line}")
 
 
 @contextlib.contextmanager

@@ -1,25 +1,21 @@
-"""CSV tables, read strictly (rows as long as the header, columns named once and typed) and written without formulas."""
+"""CSV tables, read strictly (rows as long as the header, columns named once and typed); texts come back exactly."""
 
 from __future__ import annotations
 
 import csv
 import io
-import re
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from lossscope.visible_text import show_text
-
 from .column_blocks import require_columns
 from .column_types import ColumnType, require_types
 from .csv_rows import decode_csv, long_values
+from .exact_texts import IDS_IN_CSV, IN_CSV
 from .reading import reading, show_path
 from .text_files import read_utf8
-
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # what spreadsheets run, after any apostrophes
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|-?inf", re.IGNORECASE)
 
 
 def read_csv(
@@ -32,7 +28,8 @@ def read_csv(
 
     Args:
         path: the file.
-        types: column -> type, of those columns that must have one; a column that is not there is no error.
+        types: column -> type, of those columns that must have one; a column that is not there is no error. The texts
+            of a column of texts are those of the file, `007` and `NA` among them; nothing is a missing value.
         growing: whether rows are still appended, so that a last line without its end is left out.
         needed: of several tables with an empty line between, as `lossscope diagram` prints them, the first that has
             these columns is read.
@@ -48,11 +45,21 @@ def read_csv(
         with long_values():
             header, rows = decode_csv(io.StringIO(text.removeprefix("\ufeff")), show_path(path))
             require_columns(header, show_path(path))
-            for _ in rows:  # each is compared with the header; pandas types them a few times as fast as Python can
-                pass
-        table: pd.DataFrame = _map_texts(pd.read_csv(io.StringIO(text)), restore_text)
+            columns = [column for column, name in enumerate(header) if (types or {}).get(IN_CSV.read(name)) == "text"]
+            texts: dict[int, list[str | float]] = {column: [] for column in columns}
+            for _, row in rows:  # each is compared with the header; pandas types numbers a few times as fast
+                for column, values in texts.items():
+                    values.append(_read_text(row[column]))
+        table = _map_texts(pd.read_csv(io.StringIO(text)), IN_CSV.read)
+        table = table.assign(**{str(table.columns[column]): values for column, values in texts.items()})
+        table = _rename(table, IN_CSV.read)
         require_types(table, types or {}, show_path(path))
         return table
+
+
+def _read_text(cell: str) -> str | float:
+    """Return the text of a cell; NaN of an empty one."""
+    return IDS_IN_CSV.read(cell) if cell else math.nan
 
 
 def _table_with(columns: Sequence[str], text: str) -> str:
@@ -67,14 +74,27 @@ def _table_with(columns: Sequence[str], text: str) -> str:
     return next((table for table, names in zip(tables, headers, strict=True) if names >= set(columns)), text)
 
 
-def format_csv(table: pd.DataFrame) -> str:
-    """Return the text of a CSV file that no spreadsheet takes for formulas.
+def format_csv(table: pd.DataFrame, ids: Collection[str] = ("query_id", "candidate_id")) -> str:
+    """Return the text of a CSV file from which `read_csv` reads the same texts, and no spreadsheet a formula.
 
-    A text that begins with = + - @, a tab or a line's end gets an apostrophe before it, which `read_csv` takes away;
-    a text that is a number stays as it is. Control characters are written as \\xNN.
+    A text that begins with = + - or @ gets an apostrophe before it, unless it is a number. A text with control
+    characters, or with blanks around it, is written as a JSON string: see `exact_texts.IN_CSV`.
+
+    Args:
+        table: the rows.
+        ids: columns of ids, where an empty text is no missing value; other columns do not tell the two apart.
     """
-    safe = _map_texts(table, _disarm).rename(columns=lambda name: _disarm(name) if isinstance(name, str) else name)
-    return str(safe.to_csv(index=False, lineterminator="\n"))
+    written = {name: column.map(_write_id) for name, column in table.items() if name in ids}
+    safe = _map_texts(table, IN_CSV.write).assign(**{str(name): column for name, column in written.items()})
+    return str(_rename(safe, IN_CSV.write).to_csv(index=False, lineterminator="\n"))
+
+
+def _write_id(value: object) -> object:
+    return IDS_IN_CSV.write(value) if isinstance(value, str) else value
+
+
+def _rename(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
+    return table.rename(columns=lambda name: change(name) if isinstance(name, str) else name)
 
 
 def _map_texts(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
@@ -91,13 +111,3 @@ def _map_texts(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFram
 def _has(column: pd.Series[str], change: Callable[[str], str]) -> bool:
     """Return whether any text of a column is changed."""
     return any(isinstance(value, str) and change(value) != value for value in column.unique())
-
-
-def _disarm(text: str) -> str:
-    """Return a text that ends no row, is no formula, and steers no terminal."""
-    text = show_text(re.sub("\r\n?", "\n", text), "\n\t")
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
-
-
-def restore_text(text: str) -> str:
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text

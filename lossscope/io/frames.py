@@ -47,6 +47,10 @@ SUMMARY_TYPES: Mapping[str, ColumnType] = {
     name: "number" if name in _NUMBERS else "text" for name in (*SUMMARY, SIDES, USED, MEMBERS)
 }
 """Column of summary rows -> its type; a value may be missing."""
+ROW_TYPES: Mapping[str, ColumnType] = {
+    **SUMMARY_TYPES, "query_id": "text", "candidate_id": "text", "query_text": "text", "candidate_text": "text",
+}  # fmt: skip
+"""Column of summary rows, or of rows of queries and candidates -> its type."""
 TEXTS = frozenset({name for name, kind in SUMMARY_TYPES.items() if kind == "text"} | {"statistics"})
 """Columns of texts among those of parts and summary rows; all others are numbers."""
 _WHOLE = ("n", "n_defined", "n_spread", "short_batch")  # whole numbers, floats where some are missing
@@ -200,8 +204,8 @@ def read_rows(path: Path | str, needed: Sequence[str] = ()) -> pd.DataFrame:
         raise InputError(f"rows must be in a .csv or .parquet file; got {path.name!r}")
     with naming(path, f"a readable {path.suffix} file"):
         if path.suffix == ".csv":
-            return read_csv(path, SUMMARY_TYPES, needed=needed)
-        return read_parquet(path, SUMMARY_TYPES)
+            return read_csv(path, ROW_TYPES, needed=needed)
+        return read_parquet(path, ROW_TYPES)
 
 
 def in_folds(rows: pd.DataFrame) -> pd.Series[bool]:

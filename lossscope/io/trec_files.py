@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from lossscope.errors import InputError
 
+from .exact_texts import IN_RUNS
 from .json_files import shorten
 from .json_runs import is_json_run, iter_json_run
 from .line_blocks import iter_lines
@@ -16,6 +18,7 @@ from .locations import suffix_of
 from .reading import show_path
 
 _MOST = 4096  # letters of a line that is looked at
+_BLANKS = re.compile("[ \t\r\f\v]+")  # between columns, as C programs split them; other blanks are letters of ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ def iter_judgements(location: str) -> Iterator[ScoredDocument]:
         yield from _iter_json(location, is_graded=True)
         return
     for number, line in iter_lines(location):
-        columns = line.rstrip("\r").split("\t") if "\t" in line else line.split()
+        columns = line.rstrip("\r").split("\t") if "\t" in line else _split(line)
         score = columns[-1].strip()
         if number == 1 and score.lower() == "score":  # a header
             continue
@@ -49,7 +52,7 @@ def iter_judgements(location: str) -> Iterator[ScoredDocument]:
             )
         if not score.removeprefix("-").isdecimal() or len(score) > 9:
             raise InputError(f"score in line {number} of {name} must be a whole number; got {shorten(score)}")
-        yield ScoredDocument(number, columns[0], columns[-2], int(score))
+        yield ScoredDocument(number, IN_RUNS.read(columns[0]), IN_RUNS.read(columns[-2]), int(score))
 
 
 def is_run(path: Path) -> bool:
@@ -58,7 +61,7 @@ def is_run(path: Path) -> bool:
         return True
     try:
         with open(path, encoding="utf-8") as file:
-            columns = file.readline(_MOST).split()
+            columns = _split(file.readline(_MOST).rstrip("\n"))
         return len(columns) == 6 and columns[3].removeprefix("-").isdecimal() and float(columns[4]) == float(columns[4])
     except (OSError, ValueError):  # a folder, bytes that are no text, a word where the score is
         return False
@@ -74,7 +77,7 @@ def iter_run(location: str) -> Iterator[ScoredDocument]:
         yield from _iter_json(location)
         return
     for number, line in iter_lines(location):
-        columns = line.split()
+        columns = _split(line)
         if len(columns) != 6:
             what = "query Q0 document rank score tag, with blanks between"
             raise InputError(f"line {number} of {name} must be {what}; got {shorten(line)}")
@@ -84,7 +87,12 @@ def iter_run(location: str) -> Iterator[ScoredDocument]:
             score = math.nan
         if math.isnan(score):
             raise InputError(f"score in line {number} of {name} must be a number; got {shorten(columns[4])}")
-        yield ScoredDocument(number, columns[0], columns[2], score)
+        yield ScoredDocument(number, IN_RUNS.read(columns[0]), IN_RUNS.read(columns[2]), score)
+
+
+def _split(line: str) -> list[str]:
+    """Return the columns of a line."""
+    return _BLANKS.split(line.strip(" \t\r\f\v"))
 
 
 def _iter_json(location: str, is_graded: bool = False) -> Iterator[ScoredDocument]:

@@ -15,6 +15,7 @@ from lossscope.core.sides import plural
 from lossscope.core.similarity import Mask, normalise
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.errors import InputError
+from lossscope.io.arrays import text_array
 from lossscope.objectives.base import Objective
 
 from .observed import Observed, Row, labels_of
@@ -58,7 +59,7 @@ class RecordedStep:
         arrays |= {"labels": labels_of(mask.positives)} if sides.is_one_set else self._pairs(mask.positives)
         for ids, side in zip(self.ids, (sides.first, sides.second), strict=True):
             if ids is not None and side is not None:
-                arrays[f"{side}_id"] = np.array(ids)
+                arrays[f"{side}_id"] = text_array(ids)
         if not mask.all_valid:
             arrays["valid"] = mask.valid.numpy()
         return arrays

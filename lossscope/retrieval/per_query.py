@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.item_ids import require_unique
 from lossscope.core.types import Progress
-from lossscope.errors import InputError
 
 from .folds import retrieve_both
 from .measures import choose_cutoffs
@@ -48,7 +47,7 @@ def per_query(
     sides, relations = embedded.sides, embedded.relations
     both_ids = (embedded.image_ids, embedded.caption_ids)
     for label, ids in zip(sides.labels, both_ids, strict=False):
-        require_unique(sides.query(label), ids, embedded.name)
+        require_unique(sides.query(label), ids, embedded.name, "to identify queries")
     images, captions = (np.arange(len(ids)) for ids in both_ids)
     both = retrieve_both(embedded, images, captions, progress, choose_cutoffs(sides, cutoffs))
     first = np.flatnonzero(relations.number_of_positives)
@@ -68,13 +67,3 @@ def _rows(direction: str, queries: Sequence[str], retrieval: Retrieval) -> pd.Da
         "relevant": retrieval.relevant,
     }  # fmt: skip
     return pd.DataFrame(columns | dict(retrieval.measures))
-
-
-def require_unique(what: str, ids: Sequence[str], name: str) -> None:
-    """Raise InputError naming an id that several items of source `name` have; `what` is image or caption."""
-    first, times = Counter(ids).most_common(1)[0]
-    if times > 1:
-        raise InputError(
-            f"{what} ids of {name} must be unique to identify queries; got {first!r} {times} times. Number them, or "
-            f"leave {what}_id out of the dump"
-        )

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.item_ids import require_unique
 from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
 from lossscope.core.types import DIRECTIONS, Direction, Progress, Rows
 from lossscope.engine.blocks.matrix import TiledMatrix
 from lossscope.errors import InputError
+from lossscope.io.exact_texts import IN_RUNS
 from lossscope.io.files import write_atomically
 from lossscope.io.folder_lock import lock_folder
-
-from .per_query import require_unique
 
 _BLOCK_ENTRIES = 8_000_000  # similarities of a block of queries
 _BLOCK_QUERIES = 4096  # whose judgements are written at a time
@@ -40,8 +38,8 @@ def write_run_files(
     A line of a run is `query Q0 document rank score tag`, rank from 1; a line of qrels is `query 0 document 1`. Equal
     scores keep the order of the source's rows and are printed equal, with all their digits, so that ties can be seen:
     ranks of this project count only candidates strictly above. Pairs that a model has not scored are left out, and so
-    is an item of one set for itself. Items without a positive are documents, but no queries. In ids, % and whatever is
-    no visible ASCII character is written as %XX (urllib.parse.unquote reverses it).
+    is an item of one set for itself. Items without a positive are documents, but no queries. An id
+    that is no word of visible ASCII letters is written as a JSON string without blanks, see `exact_texts.IN_RUNS`.
 
     Args:
         embedded: the source.
@@ -58,11 +56,17 @@ def write_run_files(
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} must be a folder for run files; it is a file. Choose another name")
-    sides, name = embedded.sides, embedded.name
-    first = _escape_ids(sides.first, embedded.image_ids, name)
-    ids = Pair(first, first if sides.second is None else _escape_ids(sides.second, embedded.caption_ids, name))
+    require_run_ids(embedded)
+    ids = Pair(*(list(map(IN_RUNS.write, side)) for side in (embedded.image_ids, embedded.caption_ids)))
     with lock_folder(folder):
         return _write_files(embedded, folder, ids, top, tag, progress)
+
+
+def require_run_ids(embedded: SplitEmbeddings) -> None:
+    """Raise InputError, with its rows, for an id that two items of a side have."""
+    for what, ids in ((embedded.sides.first, embedded.image_ids), (embedded.sides.second, embedded.caption_ids)):
+        if what is not None:
+            require_unique(what, ids, embedded.name, "to name lines of run files")
 
 
 def _write_files(
@@ -82,7 +86,7 @@ def _write_files(
         files += [folder / f"{label}.run", folder / f"{label}.qrels"]
         with write_atomically(files[-2]) as part, open(part, "w", encoding="ascii") as file:
             for row, S in _iter_scores(embedded, direction, relations, progress):
-                file.writelines(_lines(queries[row], documents, S, top, _escape(tag)))
+                file.writelines(_lines(queries[row], documents, S, top, IN_RUNS.write(tag)))
         with write_atomically(files[-1]) as part, open(part, "w", encoding="ascii") as file:
             file.writelines(f"{queries[q]} 0 {documents[d]} 1\n" for q, d in _positive_pairs(relations))
     return files
@@ -135,15 +139,3 @@ def _positive_pairs(relations: Relations) -> Iterator[tuple[int, int]]:
         block = queries[start : start + _BLOCK_QUERIES]
         rows, documents = relations.entries(block, candidates)
         yield from zip(block[rows].tolist(), documents.tolist(), strict=True)
-
-
-def _escape_ids(what: str, ids: list[str], name: str) -> list[str]:
-    require_unique(what, ids, name)
-    if "" in ids:
-        raise InputError(f"{what} ids of {name} must not be empty in run files; row {ids.index('')} has none")
-    return [_escape(text) for text in ids]
-
-
-def _escape(text: str) -> str:
-    """Replace spaces and whatever else a column of a run file cannot hold by %XX."""
-    return re.sub(r"[^!-$&-~]", lambda match: quote(match[0], safe=""), text)

@@ -14,6 +14,7 @@ import pandas as pd
 from lossscope.core.sides import QUERY_DOCUMENT, sides_entry
 from lossscope.datasets.formats.beir_files import read_judgements
 from lossscope.errors import InputError
+from lossscope.io.exact_texts import IN_RUNS
 from lossscope.io.frames import SUMMARY
 from lossscope.io.json_files import shorten
 from lossscope.io.reading import show_path
@@ -129,7 +130,7 @@ def _read_run(run: Path | str) -> dict[str, dict[str, float]]:
 
 def _grades(ranked: Mapping[str, float], judged: Mapping[str, float]) -> Gains:
     """Return the grades of ranked documents in their order, at least 0."""
-    order = sorted(ranked, reverse=True)  # ids that are equal in score descend
+    order = sorted(ranked, key=IN_RUNS.write, reverse=True)  # words of the file that are equal in score descend
     order.sort(key=lambda document: -np.float32(ranked[document]))  # trec_eval has scores in this precision
     return np.array([max(judged.get(document, 0.0), 0.0) for document in order], np.float64)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.item_ids import repeated_rows, rows_text
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import largest_beyond_cosines
 from lossscope.core.types import Rows
 from lossscope.core.unit_vectors import unit_rows
 from lossscope.errors import InputError
+from lossscope.io.exact_texts import IN_ARRAYS
 from lossscope.io.json_files import shorten
 
 _LARGEST_SIMILARITY = 1e12
@@ -100,20 +101,25 @@ def read_ids(arrays: dict[str, Any], name: str, n: int, path: Path, notices: lis
     """
     if name not in arrays:
         return [str(i) for i in range(n)]
-    ids = [str(i) for i in column_of(arrays, name, path)]
+    ids = [IN_ARRAYS.read(str(i)) for i in column_of(arrays, name, path)]
     if name == "image_id" and len(ids) != n and "caption_image" in arrays and len(ids) == len(arrays["caption_image"]):
         first = {int(row): i for row, i in zip(reversed(list(arrays["caption_image"])), reversed(ids), strict=True)}
         return [first.get(row, str(row)) for row in range(n)]
     if len(ids) != n:
         raise InputError(f"{name} of {path} must have {n} entries; got {len(ids)}")
-    counts = Counter(ids)
-    if len(counts) < n and notices is not None:
-        repeated = next(id for id, rows in counts.items() if rows > 1)
+    repeated = {} if notices is None else repeated_rows(ids)
+    if repeated and notices is not None:
+        (item, rows), again = next(iter(repeated.items())), sum(map(len, repeated.values())) - len(repeated)
         pairs = "caption_image" if name == "image_id" else "positives"
+        what = (
+            f"{again} of {n} rows of {path} have the {name} of an earlier row, such as {shorten(item)} "
+            f"({rows_text(rows)})"
+        )
         notices.append(
-            f"{n - len(counts)} of {n} rows of {path} have the {name} of an earlier row, such as {shorten(repeated)}: "
-            f"an item is then a negative of its own match. Keep one row of each, and name it in {pairs}; or, with ids "
-            "or texts of both sides, --mask same-text"
+            f"{what}: files that name captions by ids need ids that differ"
+            if name == "caption_id"
+            else f"{what}: an item is then a negative of its own match. Keep one row of each, and name it in {pairs}; "
+            "or, with ids or texts of both sides, --mask same-text"
         )
     return ids
 

@@ -80,7 +80,7 @@ def read_dump(path: Path, request: Request) -> SplitEmbeddings:
         n, m = similarity.shape
     caption_image = caption_image_of(arrays, n, m, path, notices, warnings)
     image_ids = read_ids(arrays, "image_id", n, path, notices)
-    caption_ids = read_ids(arrays, "caption_id", m, path)
+    caption_ids = read_ids(arrays, "caption_id", m, path, notices)
     texts = _texts(arrays, m, path)
     return SplitEmbeddings(
         name=show_path(path),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -76,8 +77,12 @@ def test_a_sheet_without_the_columns_still_works(tmp_path: Path) -> None:
     ],
 )
 def test_a_stratum_that_is_none_says_where(tmp_path: Path, cells: str, says: str) -> None:
+    """The other rows are kept; where none can be read, the file is refused."""
+    labels = read(write(tmp_path / "a.csv", strata=[cells, *STRATA[1:]]))
+    assert len(labels.answers) == len(WORDS) - 1
+    assert re.search(f"^1 of {len(WORDS)} rows of .* cannot be read and are left out: .*{says}", labels.unreadable[0])
     with pytest.raises(InputError, match=says):
-        read(write(tmp_path / "a.csv", strata=[cells, *STRATA[1:]]))
+        read(write(tmp_path / "a.csv", strata=[cells] * len(STRATA)))
 
 
 def test_a_share_without_a_stratum_is_refused(tmp_path: Path) -> None:

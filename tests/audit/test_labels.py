@@ -110,11 +110,14 @@ def test_no_side_is_called_as_the_answers_are() -> None:
     [
         ("", "no header"),
         ("image,caption,answer\n", "at least one pair"),
-        ("image,answer\ni0,yes\n", "must have the columns image and caption; got"),
-        ("picture,caption,answer\ni0,c4,yes\n", "must have the columns image and caption"),
+        (
+            "image,answer\ni0,yes\n",
+            "must have one column that names the caption",
+        ),
+        ("picture,caption,answer\ni0,c4,yes\n", "must have one column that names the image"),
         ("image,caption\ni0,c4\n", "must have the column answer"),
         ("image,caption,answer\ni0,c4,maybe\n", r"must be yes, no or unsure; line 2 has .maybe."),
-        ("image,caption,answer\ni0,,yes\n", "column caption of .* line 2 is empty"),
+        ("image,caption,answer\ni0,,yes\n", "line 2 of .* must name a caption of this split: .* got ''"),
         ("image,caption,answer\ni0,c4,yes\ni0,c99,yes\n", "line 3 of .* must name a caption"),
         ("image,caption,answer\ni77,c4,yes\n", "line 2 of .* must name an image"),
         ("image,caption,answer\ni0,c4\n", "must have 3 values"),

@@ -101,7 +101,9 @@ def test_an_id_of_no_split_is_named(tmp_path: Path) -> None:
 
 def test_a_file_without_the_columns_is_refused(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("picture,text\na,b\n")
-    with pytest.raises(InputError, match="must have the columns image and caption; got"):
+    with pytest.raises(
+        InputError, match="must have one column that names the image: image, image_id or image_row; got"
+    ):
         score_pairs((), tmp_path / "p.csv", OPTIONS)
 
 

@@ -14,7 +14,7 @@ from lossscope.errors import InputError
 from tests.each import each
 
 QRELS = {"train": "q1\td1\t1\nq1\td2\t0\nq2\td3\t2\n", "dev": "q3\td1\t1\n", "test": "q2\td4\t1\nq4\td2\t0\n"}
-RUN = "q1 Q0 d1 1 9 x\nq1 Q0 d4 3 7 x\nq1 Q0 d%205 2 8 x\nq2 Q0 d3 1 5 x\nq3 Q0 d2 1 5 x\n"
+RUN = 'q1 Q0 d1 1 9 x\nq1 Q0 d4 3 7 x\nq1 Q0 "d\\u00205" 2 8 x\nq2 Q0 d3 1 5 x\nq3 Q0 d2 1 5 x\n'
 
 
 def write(folder: Path) -> Path:

@@ -92,5 +92,5 @@ def test_vectors_and_their_products_give_the_same_rows() -> None:
 @each("what, ids", [("image", list("abcdea")), ("caption", [f"c{i % 7}" for i in range(8)])])
 def test_repeated_ids_are_refused(what: str, ids: list[str]) -> None:
     first = ids[0]
-    with pytest.raises(InputError, match=f"{what} ids of x must be unique .*; got '{first}' 2 times"):
+    with pytest.raises(InputError, match=f"{what} ids of x must be unique .*; '{first}' is the id of rows"):
         per_query(make_source(**{f"{what}_ids": ids}))

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from lossscope.core.pair_rows import resolve_pairs
+from lossscope.core.pair_rows import ABSENT, resolve_pairs
+from lossscope.core.sides import Sides, with_article
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
 from lossscope.io.json_files import shorten
@@ -19,7 +20,7 @@ from ..parts.material import Material
 from ..search.known import are_known
 from ..types import PairRows
 from .kappa import Agreement, agreement
-from .pair_file import DesignRow, PairFile, answer_column, read_pair_file
+from .pair_file import DesignRow, PairFile, answer_column, pair_columns, read_pair_file
 
 _WORDS = {
     "yes": True, "y": True, "1": True, "1.0": True, "true": True, "positive": True,
@@ -49,6 +50,7 @@ class Labels:
     where: str  # the file or files, as messages name them
     agreements: tuple[Agreement, ...] = ()  # of each two files
     disputed: int = 0  # pairs left out because people answer them differently
+    unreadable: tuple[str, ...] = ()  # which rows of a file are left out because they cannot be read, and why
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -77,15 +79,17 @@ def read_labels(
 
     In one set, (a, b) is (b, a). Each file belongs to a person; pairs that people answer differently are left out.
 
+    Rows that cannot be read are left out, and stated, where they are less than half of a file: rows of another length,
+    without a known item or with one item twice, with a word that is no answer, with a malformed stratum.
+
     Args:
         paths: of a sheet, or of a sheet of each person.
         material: the items that the sheets name.
         is_copy: pairs -> (n,) 1 where a copy proves that they match; None: no pair is a copy.
 
     Raises:
-        InputError: a word that is no answer, an item outside the split, an item with itself, a pair with both answers
-            in a file, fewer than ten answers to pairs that are neither known to match nor copies, or answers that are
-            all the same.
+        InputError: half of the rows of a file cannot be read, a pair has both answers in a file, fewer than ten answers
+            to pairs that are neither known to match nor copies, or answers that are all the same.
     """
     files = [paths] if isinstance(paths, (Path, str)) else list(paths)
     people = [_read_answers(path, material) for path in files]
@@ -123,7 +127,7 @@ def read_labels(
         skipped=sum(person.skipped for person in people), known=int(known.sum()), copies=int(copies.sum()),
         denied=int((copies & ~matches).sum()), where=where,
         agreements=tuple(_agreement(*two) for two in combinations(people, 2)),
-        disputed=len(merged) - len(kept),
+        disputed=len(merged) - len(kept), unreadable=tuple(filter(None, (person.unreadable for person in people))),
     )  # fmt: skip
 
 
@@ -144,20 +148,29 @@ class _Person:
     where: str
     answers: dict[tuple[int, int], _Answer]  # rows of a pair, of one set the smaller first
     skipped: int  # rows without an answer
+    unreadable: str  # which rows are left out because they cannot be read; empty: none
 
 
 def _read_answers(path: Path | str, material: Material) -> _Person:
     """Return the pairs of a file that have the answer yes or no."""
-    file = read_pair_file(path, material.relations.sides)
-    given = _answers(file, answer_column(material.relations.sides))
-    left, right = resolve_pairs(material, file.left, file.right, file.where, file.lines)
-    one_set = material.relations.one_set
+    sides, one_set = material.relations.sides, material.relations.one_set
+    file = read_pair_file(path, sides, is_lenient=True)
+    _note_answers(file, answer_column(sides))
+    file = file.without(file.faults.lines)
+    columns = material, file.left, file.right, file.where, file.lines, file.kinds
+    resolved = resolve_pairs(*columns, absent="list")
+    _note_items(file, sides, resolved)
+    if file.faults.are_many(file.rows):
+        resolve_pairs(*columns)  # says what names an item
+    file.faults.require_few(file.rows)
+    unreadable = file.faults.lines
+    file, keep = file.without(unreadable), [line not in unreadable for line in file.lines]
+    left, right = (rows[np.array(keep, bool)] for rows in resolved)
+    given = [_WORDS[word] for word in file.answers or ()]
     positions: dict[tuple[int, int], int] = {}  # pair -> position of its answer in the file
     for position, (a, b, answer) in enumerate(zip(left.tolist(), right.tolist(), given, strict=True)):
         if answer is None:
             continue
-        if one_set and a == b:
-            raise InputError(f"a pair must be of two items; line {file.lines[position]} of {file.where} has one twice")
         pair = (b, a) if one_set and b < a else (a, b)
         first = positions.setdefault(pair, position)
         if given[first] != answer:
@@ -171,7 +184,8 @@ def _read_answers(path: Path | str, material: Material) -> _Person:
         pair: _Answer(int(left[position]), int(right[position]), bool(given[position]), file.design[position])
         for pair, position in positions.items()
     }
-    return _Person(file.where, answers, sum(answer is None for answer in given))
+    skipped = sum(answer is None for answer in given)
+    return _Person(file.where, answers, skipped, file.faults.notice(file.rows))
 
 
 def _agreement(first: _Person, second: _Person) -> Agreement:
@@ -186,11 +200,24 @@ def _written(file: PairFile, position: int) -> str:
     return "" if file.answers is None else shorten(file.answers[position])
 
 
-def _answers(file: PairFile, column: str) -> list[bool | None]:
-    """Return the answer of each row; None if it has no answer."""
+def _note_answers(file: PairFile, column: str) -> None:
+    """Note the rows with a word that is no answer. Raises InputError for a file without answers."""
     if file.answers is None:
         raise InputError(f"{file.where} must have the column {column}, with yes, no or unsure; it has none")
     for line, word in zip(file.lines, file.answers, strict=True):
         if word not in _WORDS:
-            raise InputError(f"{column} of {file.where} must be yes, no or unsure; line {line} has {shorten(word)}")
-    return [_WORDS[word] for word in file.answers]
+            file.faults.add(f"{column} of {file.where} must be yes, no or unsure", line, f"has {shorten(word)}")
+    file.faults.require_few(file.rows)
+
+
+def _note_items(file: PairFile, sides: Sides, rows: tuple[Rows, Rows]) -> None:
+    """Note the rows that name no item, or one twice."""
+    names = sides.first, sides.second or sides.first
+    for column, name, ids, found in zip(pair_columns(sides), names, (file.left, file.right), rows, strict=True):
+        for line, id, row in zip(file.lines, ids, found.tolist(), strict=True):
+            if row == ABSENT:
+                rule = f"column {column} of {file.where} must name {with_article(name)} of these data"
+                file.faults.add(rule, line, f"has {shorten(id)}")
+    for line, a, b in zip(file.lines, *(column.tolist() for column in rows), strict=True):
+        if sides.is_one_set and a == b != ABSENT:
+            file.faults.add(f"pairs of {file.where} must be of two items", line, "has one twice")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lossscope.core.pair_rows import IdKind, column_of
 from lossscope.core.sides import Sides
 from lossscope.errors import InputError
-from lossscope.io.column_blocks import join_blocks
-from lossscope.io.csv_rows import iter_csv_rows
-from lossscope.io.csv_tables import restore_text
+from lossscope.io.csv_texts import CsvTexts, read_csv_texts
 from lossscope.io.json_files import shorten
-from lossscope.io.reading import show_path
 
 _STRATUM = re.compile(r"([1-9]\d{0,2}) of ([1-9]\d{0,2})")
 _SHARE = re.compile(r"(\d+\.?\d*|\.\d+)(e-?\d{1,3})?", re.IGNORECASE | re.ASCII)
@@ -33,16 +31,89 @@ class DesignRow:
         return f"{self.stratum} of {self.of}", f"{self.share:.9f}"
 
 
+class Faults:
+    """The lines of a file that cannot be read, and why.
+
+    `add` raises InputError where lines must all be readable.
+    """
+
+    def __init__(self, where: str, is_lenient: bool) -> None:
+        self._where, self._is_lenient = where, is_lenient
+        self._by_rule: dict[str, list[tuple[int, str]]] = {}  # what must be -> lines, and what each has
+
+    def add(self, rule: str, line: int, got: str) -> None:
+        """Note a line.
+
+        Args:
+            rule: `column image of FILE must ...`.
+            line: of the file.
+            got: `has 'x'`.
+        """
+        if not self._is_lenient:
+            raise InputError(f"{rule}; line {line} {got}")
+        self._by_rule.setdefault(rule, []).append((line, got))
+
+    @property
+    def lines(self) -> set[int]:
+        """The lines that cannot be read."""
+        return {line for faults in self._by_rule.values() for line, _ in faults}
+
+    def notice(self, rows: int) -> str:
+        """Return which of `rows` rows are left out, each by its line, and why; empty: none is."""
+        if not self._by_rule:
+            return ""
+        reasons = "; ".join(f"{rule}, and {_listed(faults)}" for rule, faults in self._by_rule.items())
+        return f"{len(self.lines)} of {rows} rows of {self._where} cannot be read and are left out: {reasons}"
+
+    def are_many(self, rows: int) -> bool:
+        """Return whether half of `rows` rows or more cannot be read: the file may be of other items."""
+        return 2 * len(self.lines) >= rows > 0
+
+    def require_few(self, rows: int) -> None:
+        """Raise InputError where half of `rows` rows or more cannot be read."""
+        if self.are_many(rows):
+            (rule, faults), *_ = self._by_rule.items()
+            line, got = faults[0]
+            others = len(self.lines) - 1
+            more = f", and {others} of {rows} rows more cannot be read. Is it a file of other data?" if others else ""
+            raise InputError(f"{rule}; line {line} {got}{more}")
+
+
+def _listed(faults: Sequence[tuple[int, str]]) -> str:
+    """Return `line 2 has 'x'`, of several lines with what the first has.
+
+    >>> _listed([(2, "has 'x'"), (5, "is empty")])
+    "lines 2 and 5 do not (line 2 has 'x')"
+    """
+    (line, got), *others = faults
+    if not others:
+        return f"line {line} {got}"
+    numbers = ", ".join(str(number) for number, _ in faults[:-1])
+    return f"lines {numbers} and {faults[-1][0]} do not (line {line} {got})"
+
+
 @dataclass(frozen=True)
 class PairFile:
-    """The n pairs of a file."""
+    """The n pairs of a file that can be read."""
 
     where: str  # the file, as messages name it
     left: Sequence[str]  # (n,) ids of items of the first side
     right: Sequence[str]  # (n,) of the second
+    kinds: tuple[IdKind | None, IdKind | None]  # how both columns name items, where their names say it
     lines: Sequence[int]  # (n,) of the file
     answers: Sequence[str] | None  # (n,) in small letters; None without their column
     design: Sequence[DesignRow | None]  # (n,) None: the pair was not drawn for a rate
+    faults: Faults  # of the rows that cannot be read
+    rows: int  # of the file
+
+    def without(self, lines: set[int]) -> PairFile:
+        """Return the file without the pairs of some lines."""
+        keep = [row for row, line in enumerate(self.lines) if line not in lines]
+        answers = None if self.answers is None else [self.answers[row] for row in keep]
+        return replace(
+            self, left=[self.left[row] for row in keep], right=[self.right[row] for row in keep],
+            lines=[self.lines[row] for row in keep], answers=answers, design=[self.design[row] for row in keep],
+        )  # fmt: skip
 
 
 def pair_columns(sides: Sides) -> tuple[str, str]:
@@ -66,59 +137,56 @@ def design_columns(sides: Sides) -> tuple[str, str]:
     return "stratum", "share"
 
 
-def read_pair_file(path: Path | str, sides: Sides) -> PairFile:
-    """Read a file of pairs; each value is its text in the file, without blanks around it.
+def read_pair_file(path: Path | str, sides: Sides, is_lenient: bool = False) -> PairFile:
+    """Read a file of pairs; each id is its text in the file.
 
-    Raises InputError for a file without pairs, without the columns of the sides, with an empty id, or with a malformed
-    stratum or share.
+    Args:
+        path: of a CSV file.
+        sides: whose names are those of the columns: `image` of ids or rows, `image_id` of ids, `image_row` of rows.
+        is_lenient: whether rows that cannot be read are left out, and stated in `faults`, instead of refused.
+
+    Raises:
+        InputError: a file without pairs or without the columns of the sides; a row of another length, an id that is
+            empty, or a malformed stratum or share, unless `is_lenient`.
     """
-    where, names, answer = show_path(Path(path)), pair_columns(sides), answer_column(sides)
-    table = join_blocks(iter_csv_rows(str(path), lambda name: True))
-    if table is None:
-        raise InputError(f"{where} must have a header and at least one pair; it has no pair")
-    columns: dict[str, list[str]] = {}
-    for name, values in table.columns.items():
-        if name.strip() in columns and name.strip() in (*names, answer, *design_columns(sides)):
-            raise InputError(
-                f"columns of {where} must have different names; got {name.strip()!r} twice, but for blanks"
-            )
-        columns[name.strip()] = [restore_text(value.strip()) for value in values]
-    if any(name not in columns for name in names):
-        got = ", ".join(map(shorten, list(columns)[:8]))
-        raise InputError(f"{where} must have the columns {' and '.join(names)}; got {got}")
-    for name in names:
-        if "" in columns[name]:
-            line = table.lines[columns[name].index("")]
-            raise InputError(f"column {name} of {where} must name an item in every row; line {line} is empty")
-    answers = [word.lower() for word in columns[answer]] if answer in columns else None
-    design = _design(columns, design_columns(sides), table.lines, where)
-    return PairFile(where, columns[names[0]], columns[names[1]], table.lines, answers, design)
+    answer = answer_column(sides)
+    table = read_csv_texts(str(path), (*pair_columns(sides), answer, *design_columns(sides)), is_lenient)
+    where, columns = table.where, table.columns
+    first, second = (
+        (name, None) if name in columns else column_of(name, columns, where) for name in pair_columns(sides)
+    )
+    faults = Faults(where, is_lenient)
+    for line, length in table.ragged.items():
+        faults.add(f"rows of {where} must have {len(columns)} values, as its header", line, f"has {length}")
+    answers = [word.strip().lower() for word in columns[answer]] if answer in columns else None
+    design = _design(table, design_columns(sides), faults)
+    rows = len(table.lines) + len(table.ragged)
+    left, right, kinds = columns[first[0]], columns[second[0]], (first[1], second[1])
+    file = PairFile(where, left, right, kinds, table.lines, answers, design, faults, rows)
+    return file.without(faults.lines)
 
 
-def _design(
-    columns: Mapping[str, list[str]], names: tuple[str, str], lines: Sequence[int], where: str
-) -> list[DesignRow | None]:
+def _design(table: CsvTexts, names: tuple[str, str], faults: Faults) -> list[DesignRow | None]:
     """Return the stratum of each row, None where both cells are empty."""
+    columns, where = table.columns, table.where
     there = [name for name in names if name in columns]
     if not there:
-        return [None] * len(lines)
+        return [None] * len(table.lines)
     if len(there) == 1:
         raise InputError(f"{where} must have both columns {' and '.join(names)}, or none; it has {there[0]} alone")
     rows: list[DesignRow | None] = []
-    for line, stratum, share in zip(lines, columns[names[0]], columns[names[1]], strict=True):
-        if not stratum and not share:
-            rows.append(None)
-            continue
+    for line, *cells in zip(table.lines, columns[names[0]], columns[names[1]], strict=True):
+        stratum, share = (cell.strip() for cell in cells)
         found = _STRATUM.fullmatch(stratum)
+        rows.append(None)
+        if not stratum and not share:
+            continue
         if found is None or not 1 <= int(found[1]) <= int(found[2]):
-            raise InputError(
-                f"{names[0]} of {where} must be written like '2 of 9', as on the sheet; line {line} has "
-                f"{shorten(stratum)}"
-            )
-        if _SHARE.fullmatch(share) is None or not 0 < float(share) <= 1:
-            raise InputError(
-                f"{names[1]} of {where} must be a number above 0 and up to 1, as on the sheet; line {line} has "
-                f"{shorten(share)}"
-            )
-        rows.append(DesignRow(int(found[1]), int(found[2]), float(share)))
+            rule = f"{names[0]} of {where} must be written like '2 of 9', as on the sheet"
+            faults.add(rule, line, f"has {shorten(stratum)}")
+        elif _SHARE.fullmatch(share) is None or not 0 < float(share) <= 1:
+            rule = f"{names[1]} of {where} must be a number above 0 and up to 1, as on the sheet"
+            faults.add(rule, line, f"has {shorten(share)}")
+        else:
+            rows[-1] = DesignRow(int(found[1]), int(found[2]), float(share))
     return rows

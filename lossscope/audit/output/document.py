@@ -65,6 +65,7 @@ def document(result: AuditResult) -> dict[str, Any]:
         "suspects": len(result.suspects.pairs),
         "examined": result.examined,
         "pairs": result.pairs,
+        "labels_left_out": list(() if result.labels is None else result.labels.unreadable),
         "signals": list(result.signals),
         "copies": {"signals": list(result.copy_names), "pairs": int(result.suspects.copy.sum())},
         "unknown_signals": dict(result.unknown),

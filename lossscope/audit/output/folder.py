@@ -16,6 +16,7 @@ from lossscope.io.folder_lock import lock_folder
 from lossscope.io.parquet_tables import write_parquet
 from lossscope.io.write_errors import explain_write_errors
 
+from ..estimate.pair_file import pair_columns
 from ..parts.material import Material
 from ..steps.result import AuditResult
 from ..types import PairRows
@@ -53,7 +54,8 @@ def write_audit(result: AuditResult, out: Path, shown: int) -> Path:
             write_parquet(part / "suspects.parquet", suspects_table(result))
             if result.has_probabilities:
                 mask_of(result).write(part / "mask.npz")
-            write_text(part / "sheet.csv", format_csv(sheet_table(result)))
+            ids = pair_columns(result.material.relations.sides)
+            write_text(part / "sheet.csv", format_csv(sheet_table(result), ids))
             page = write_pages(result, part, shown)
             facts = json.dumps(document(result), indent=1, ensure_ascii=False, allow_nan=False)
             write_text(part / "audit.json", facts + "\n")

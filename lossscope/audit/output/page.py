@@ -220,7 +220,7 @@ def _csv_row(columns: Sequence[str], values: Sequence[str]) -> str:
     """Return values as a row of labels.csv, formulas escaped, without the end of the line."""
     header = format_csv(pd.DataFrame(columns=list(columns)))
     row = pd.DataFrame([values], columns=list(columns), dtype=object)  # ids may hold characters that `str` refuses
-    return format_csv(row).removeprefix(header).removesuffix("\n")
+    return format_csv(row, columns[:2]).removeprefix(header).removesuffix("\n")
 
 
 def _item(item: PageItem, pictures: _Pictures) -> dict[str, Any]:

@@ -30,6 +30,13 @@ class Inputs:
     material: Material
     notices: tuple[str, ...] = ()  # of the data, where no source has read them
 
+    @property
+    def named_ids(self) -> list[tuple[str, list[str]]]:
+        """The name of each side, and the ids of its items."""
+        sides, material = self.material.relations.sides, self.material
+        first = [(sides.first, material.image_ids)]
+        return first if sides.second is None else [*first, (sides.second, material.caption_ids)]
+
 
 def with_rows(targets: Sequence[Path | str], options: AuditOptions) -> tuple[list[Path], AuditOptions]:
     """Return the sources among the targets, and options with the rows among the targets as data.

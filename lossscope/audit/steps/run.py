@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lossscope.core.item_ids import look_alikes, require_unique
 from lossscope.core.types import HIDDEN_FROM, Rows
 from lossscope.engine.selection import USUAL_OBJECTIVES
 from lossscope.errors import InputError
@@ -58,6 +59,8 @@ def audit(sources: Sequence[Path | str], options: AuditOptions) -> AuditResult:
     for spec in options.objectives:
         build("objectives", spec)  # fail on a wrong spec before reading anything
     inputs = read_inputs(sources, options)
+    for what, ids in inputs.named_ids:
+        require_unique(what, ids, _name(inputs, options), "so that a sheet can name pairs")
     signals = build_signals(options.signals, inputs.material.relations.sides)
     return examine(inputs, Scorer.of(inputs.material, signals, options), options)
 
@@ -124,6 +127,7 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
         notices=(
             *(text for source in inputs.sources for text in (*source.warnings, *source.notices)),
             *inputs.notices,
+            *(text for what, ids in inputs.named_ids for text in look_alikes(what, ids, _name(inputs, options))),
             *(f"--signal {name} is left out: {why}" for name, why in table.unknown.items() if options.signals),
             *([] if labels is None else labels.notices),
             *uncounted,

@@ -40,7 +40,9 @@ def score_pairs(sources: Sequence[Path | str], file: Path, options: AuditOptions
     inputs, pairs = _resolve(inputs, sources, named, options)
     scorer = Scorer.of(inputs.material, build_signals(options.signals, sides), options)
     scored = scorer.score(pairs)
-    first, second = pair_columns(sides)
+    first, second = (
+        name if kind is None else f"{name}_{kind}" for name, kind in zip(pair_columns(sides), named.kinds, strict=True)
+    )
     result = pd.DataFrame({first: named.left, second: named.right, **scored.score_column(scorer.state)})
     for column, name in enumerate(scorer.table.names):
         result[name] = scored.raw[:, column]
@@ -52,12 +54,13 @@ def _resolve(
     inputs: Inputs, sources: Sequence[Path | str], file: PairFile, options: AuditOptions
 ) -> tuple[Inputs, PairRows]:
     """Return the rows that a file names, in the named split or in all splits joined."""
+    columns = file.left, file.right, file.where, file.lines, file.kinds
     try:
-        rows = resolve_pairs(inputs.material, file.left, file.right, file.where, file.lines, absent="mark")
+        rows = resolve_pairs(inputs.material, *columns, absent="mark")
         if all((column != ABSENT).all() for column in rows):
             return inputs, PairRows(*rows)
     except InputError:
         pass  # another split may have the id; if not, the message is about all splits
     names = split_names(sources, options)
     whole = read_inputs(sources, options, names) if len(names) > 1 else inputs
-    return whole, PairRows(*resolve_pairs(whole.material, file.left, file.right, file.where, file.lines))
+    return whole, PairRows(*resolve_pairs(whole.material, *columns))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import torch
 
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
+from lossscope.io.exact_texts import IN_LINES
 from lossscope.io.files import read_safetensors, write_safetensors, write_text
 from lossscope.io.folder_lock import has_content, lock_folder
 from lossscope.io.json_files import expect
@@ -96,7 +97,7 @@ class Extraction:
                 progress(f"features of {split.name}", int(rows[-1]) + 1, len(split.images))
         shape = (len(split.images), *_read_part(parts[0]).shape[1:])
         write_rows(self.out / f"{split.name}_ims.npy", shape, map(_read_part, parts))
-        write_text(self.out / f"{split.name}_ids.txt", _lines(split.image_ids))
+        write_text(self.out / f"{split.name}_ids.txt", lines_of_ids(split.image_ids))
         write_text(self.out / f"{split.name}_caps.txt", _lines(_captions_in_order(split)))
         for part in self.out.glob(f"{split.name}_ims.part-*"):
             part.unlink()
@@ -141,7 +142,12 @@ def _captions_in_order(split: Split) -> list[str]:
     return [" ".join(split.captions[row].split()) for row in order.tolist()]
 
 
-def _lines(texts: Sequence[str]) -> str:
+def lines_of_ids(ids: Iterable[str]) -> str:
+    """Return the text of a file of ids, one a line, each of which `feature_rows.read_ids` reads as it was."""
+    return _lines(map(IN_LINES.write, ids))
+
+
+def _lines(texts: Iterable[str]) -> str:
     return "".join(f"{text}\n" for text in texts)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from urllib.parse import unquote
 
 from lossscope.errors import InputError
 from lossscope.io.json_files import expect, identifier, shorten
@@ -52,8 +51,6 @@ def read_judgements(location: str) -> dict[str, dict[str, tuple[float, int]]]:
 def read_ranking(location: str, queries: Collection[str], known: Collection[str]) -> dict[str, dict[str, int]]:
     """Return query -> document -> line of a TREC run, best score first; equal scores keep the order of the lines.
 
-    Ids with %XX, as lossscope writes them, are read as what they stand for where they are not known as they are.
-
     Args:
         location: of the run.
         queries: whose rankings are returned.
@@ -64,7 +61,7 @@ def read_ranking(location: str, queries: Collection[str], known: Collection[str]
     """
     ranked: dict[str, dict[str, tuple[float, int]]] = {}
     for entry in iter_run(location):
-        query = entry.query if entry.query in known else unquote(entry.query)
+        query = entry.query
         if query not in known:
             raise InputError(_unknown(location, entry.line, "query", entry.query, "queries.jsonl"))
         if query in queries:

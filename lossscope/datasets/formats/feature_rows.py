@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.errors import InputError
+from lossscope.io.exact_texts import IN_LINES
 from lossscope.io.files import fingerprint_of
 from lossscope.io.rows_on_disk import RowsOnDisk
 from lossscope.io.text_files import read_utf8
@@ -115,7 +116,7 @@ class FeatureDataset(ABC):
         captions, tokens = self.read_captions(captions_file)
         features, notice = merge_rows(read_features(file), len(captions), self.redundant)
         per_image = _captions_per_image(len(features), len(captions), file, captions_file)
-        ids = _read_ids(root / f"{stem}_ids.txt", name, len(features), per_image)
+        ids = read_ids(root / f"{stem}_ids.txt", name, len(features), per_image)
         first = self.dev_first if stem in ALIASES else 0
         kept = captions[: first or None]
         rows = -(-len(kept) // per_image)
@@ -155,11 +156,11 @@ def _captions_per_image(images: int, captions: int, file: Path, captions_file: P
     return PER_IMAGE
 
 
-def _read_ids(file: Path, name: str, images: int, per_image: int) -> list[str]:
+def read_ids(file: Path, name: str, images: int, per_image: int) -> list[str]:
     """Read one id per image from a file with a line per image or per caption; row numbers where there is no file."""
     if not file.exists():
         return [f"{name}-{row:05d}" for row in range(images)]
-    ids = read_lines(file)
+    ids = list(map(IN_LINES.read, read_lines(file)))
     if len(ids) not in (images, images * per_image):
         raise InputError(f"{file} must have {images} or {images * per_image} lines; got {len(ids)}")
     ids = ids if len(ids) == images else ids[::per_image]
