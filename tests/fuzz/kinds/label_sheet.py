@@ -30,7 +30,7 @@ def make(folder: Path) -> None:
 def read(folder: Path) -> object:
     """Read the pairs and their answers."""
     labels = read_labels(folder / "labels.csv", _material())
-    return labels.pairs.left, labels.pairs.right, labels.answers, labels.skipped, labels.known
+    return labels.pairs.left, labels.pairs.right, labels.answers, labels.skipped, labels.known, labels.unreadable
 
 
 @cache
