@@ -39,7 +39,7 @@ class Coco(PictureDataset):
     on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
     resample: Resample = "bilinear"  # bilinear, or bicubic as CLIP
     fit: Fit | None = None  # square, short-side, short-side-floor or squeeze; none: as crop says
-    rgb: Rgb = "first"  # when pictures become RGB: first, or last, after they are resized, as OpenAI's CLIP
+    rgb: Rgb = "first"  # first, or last, after resizing, as OpenAI's CLIP; on-white as transformers
 
     def __post_init__(self) -> None:
         super().__post_init__()

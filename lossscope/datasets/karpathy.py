@@ -36,7 +36,7 @@ class Karpathy(PictureDataset):
     on_error: OnError = "raise"  # raise, or skip pictures that cannot be read (decodes all pictures first)
     resample: Resample = "bilinear"  # bilinear, or bicubic as CLIP
     fit: Fit | None = None  # square, short-side, short-side-floor or squeeze; none: as crop says
-    rgb: Rgb = "first"  # when pictures become RGB: first, or last, after they are resized, as OpenAI's CLIP
+    rgb: Rgb = "first"  # first, or last, after resizing, as OpenAI's CLIP; on-white as transformers
 
     def splits(self) -> tuple[str, ...]:
         """Return the names of the splits in the file, train first; restval only when it is not part of train."""

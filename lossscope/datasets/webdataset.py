@@ -41,7 +41,7 @@ class WebDataset(PictureDataset):
     on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
     resample: Resample = "bilinear"  # bilinear, or bicubic as CLIP
     fit: Fit | None = None  # square, short-side, short-side-floor or squeeze; none: as crop says
-    rgb: Rgb = "first"  # when pictures become RGB: first, or last, after they are resized, as OpenAI's CLIP
+    rgb: Rgb = "first"  # first, or last, after resizing, as OpenAI's CLIP; on-white as transformers
 
     def splits(self) -> tuple[str, ...]:
         """Return train, val and test, as far as shards have these names."""

@@ -26,7 +26,11 @@ from .released.transformer_config import build_config, parse_stored_config, read
 from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
 _POSITION_IDS = ".position_ids"
-_READING = {"fit": "squeeze", "resample": "bicubic", "rgb": "first"}  # of transformers, where the folder says nothing
+_READING = {
+    "fit": "squeeze",
+    "resample": "bicubic",
+    "rgb": "on-white",
+}  # of transformers, where the folder says nothing
 
 
 @dataclass(frozen=True)

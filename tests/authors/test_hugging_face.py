@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ from torch import Tensor
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.errors import InputError
 from lossscope.sources.base import load
+from lossscope.sources.checkpoints.conversion import open_released
 from lossscope.text.subwords import Subwords
 from tests.authors.answers import TOLERANCE
-from tests.authors.clip_files import CAPTIONS, SIDES, VOCABULARY, write_data, write_merges
+from tests.authors.clip_files import CAPTIONS, SIDES, VOCABULARY, write_data, write_merges, write_odd_pictures
 
 transformers = pytest.importorskip("transformers")
 
@@ -106,6 +109,7 @@ def test_a_clip_folder_gives_the_vectors_of_transformers(case: str, tmp_path: Pa
         ({"do_normalize": False}, "do_normalize of the file's image processor must be true"),
         ({"do_resize": False}, "do_resize of the file's image processor must be true"),
         ({"image_std": [1, 0, 1]}, "image_std must be three numbers > 0"),
+        ({"do_convert_rgb": "yes"}, "do_convert_rgb of the file's image processor must be true, false or null"),
         ({"something_new": 3}, r"got preprocessor_config\.something_new=3"),
     ],
 )
@@ -138,6 +142,69 @@ def test_a_siglip_folder_gives_the_vectors_of_transformers(resample: int, tmp_pa
         images = model.vision_model(pixels_of(tmp_path, SiglipImageProcessorPil(**options))).pooler_output
         captions = model.text_model(ids).pooler_output
     require_vectors(load(folder, data=data, split="test", cache=False), images, captions)
+
+
+@pytest.fixture(params=["clip", "siglip"])
+def odd_pictures(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str, Tensor]:
+    """Return a folder, a data set with pictures of many modes, and their vectors by transformers."""
+    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+    from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
+
+    folder, size = tmp_path / "model", {"height": SIDE, "width": SIDE}
+    end, data = write_tokeniser(folder).eos_token_id, write_data(tmp_path / "data")
+    for number, file in enumerate(write_odd_pictures(tmp_path)):
+        shutil.copy(file, tmp_path / "data" / "images" / f"{number}.png")
+    if request.param == "clip":
+        text = {**TEXT, "eos_token_id": end}
+        config = transformers.CLIPConfig(text_config=text, vision_config=VISION, projection_dim=16)
+        model = write_model(folder, transformers.CLIPModel(config))
+        options, processor, project = SHORT, CLIPImageProcessorPil(**SHORT), model.visual_projection
+    else:
+        text = {**TEXT, "pad_token_id": 1, "projection_size": 64}
+        config = transformers.SiglipConfig(text_config=text, vision_config=VISION)
+        model, project = write_model(folder, transformers.SiglipModel(config)), torch.nn.Identity()
+        options, processor = {"size": size, "image_mean": [0.5] * 3}, SiglipImageProcessorPil(size=size)
+    (folder / "preprocessor_config.json").write_text(json.dumps(options))
+    with torch.no_grad():
+        return folder, data, project(model.vision_model(pixels_of(tmp_path, processor)).pooler_output)
+
+
+def test_pictures_of_every_mode_give_the_vectors_of_transformers(odd_pictures: tuple[Path, str, Tensor]) -> None:
+    """Pictures with transparency lost it, and gave vectors that differ by up to 0.5 an entry."""
+    folder, data, images = odd_pictures
+    embedded = load(folder, data=data, split="test", cache=False)
+    assert embedded.captions is not None
+    require_vectors(embedded, images, embedded.captions)
+
+
+def test_a_checkpoint_states_what_becomes_of_transparency(
+    odd_pictures: tuple[Path, str, Tensor], tmp_path: Path
+) -> None:
+    """A checkpoint from before there was a choice says `first`, and keeps its vectors."""
+    folder, data, _ = odd_pictures
+    checkpoint, _ = open_released(folder)
+    assert checkpoint.reading["rgb"] == "on-white"
+    checkpoint.save(tmp_path / "new.pt")
+    replace(checkpoint, reading={**checkpoint.reading, "rgb": "first"}).save(tmp_path / "older.pt")
+    vectors = {
+        name: load(path, data=spec, split="test", cache=False).images
+        for name, path, spec in (
+            ("folder", folder, data), ("new", tmp_path / "new.pt", data), ("older", tmp_path / "older.pt", data),
+            ("said", folder, f"{data},rgb=first"),
+        )
+    }  # fmt: skip
+    assert torch.equal(vectors["new"], vectors["folder"])
+    assert torch.equal(vectors["older"], vectors["said"])
+    assert float((vectors["older"] - vectors["new"]).abs().max()) > 0.02
+
+
+@pytest.mark.parametrize(("value", "rgb"), [(True, "on-white"), (False, "first"), (None, "first")])
+def test_a_processor_that_takes_rgb_alone_leaves_transparency_to_its_caller(
+    value: bool | None, rgb: str, odd_pictures: tuple[Path, str, Tensor]
+) -> None:
+    file = odd_pictures[0] / "preprocessor_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "do_convert_rgb": value}))
+    assert open_released(odd_pictures[0])[0].reading["rgb"] == rgb
 
 
 def test_an_empty_image_processor_is_none(tmp_path: Path) -> None:

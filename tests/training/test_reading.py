@@ -20,7 +20,7 @@ from tests.authors.clip_files import write_data
 from tests.authors.test_hugging_face import SHORT, TEXT, VISION, write_model, write_tokeniser
 
 transformers = pytest.importorskip("transformers")
-READING = {"fit": "short-side-floor", "resample": "bicubic", "rgb": "first", "size": "64"}
+READING = {"fit": "short-side-floor", "resample": "bicubic", "rgb": "on-white", "size": "64"}
 
 
 @pytest.fixture
@@ -42,13 +42,14 @@ def recipe(tmp_path: Path) -> Recipe:
 def test_what_the_data_leave_unsaid_is_read_as_the_folder_says(recipe: Recipe) -> None:
     completed, notices = read_as_authors(recipe)
     assert notices == (
-        "pictures are read with fit=short-side-floor, resample=bicubic, size=64, as the model's authors read them",
+        "pictures are read with fit=short-side-floor, resample=bicubic, rgb=on-white, size=64, as the model's authors "
+        "read them",
     )
     assert read_as_authors(completed) == (completed, ())
-    said = replace(recipe, data=f"{recipe.data},fit=square,resample=bicubic,size=64")
+    said = replace(recipe, data=f"{recipe.data},fit=square,resample=bicubic,rgb=first,size=64")
     kept, warnings = read_as_authors(said)
     assert kept == said
-    assert warnings[0].startswith("WARNING: pictures are read with fit=square, as the data set says")
+    assert warnings[0].startswith("WARNING: pictures are read with fit=square, rgb=first, as the data set says")
 
 
 @pytest.mark.parametrize("converted", [False, True])

@@ -26,8 +26,9 @@ Filter = Resample | Literal["cv2"]
 Fit = Literal["square", "short-side", "short-side-floor", "squeeze"]
 """How a picture becomes a square: its middle square resized; its short side resized, then the middle cut out (at a
 rounded offset as torchvision, or at one rounded down as transformers); or the whole of it squeezed."""
-Rgb = Literal["first", "last"]
-"""When a picture becomes RGB: before it is resized, or after, so that it is resized in the mode of its file."""
+Rgb = Literal["first", "last", "on-white"]
+"""When a picture becomes RGB: before it is resized, or after, so that it is resized in the mode of its file. Both drop
+transparency; on-white lays a transparent picture on white before it is resized, as image processors of transformers."""
 _KERNELS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 _MAX_RESIZED = 1 << 26  # pixels of a resized picture, and between its two passes
 _MAX_FILE = 1 << 28  # bytes of a picture
@@ -41,7 +42,7 @@ class Preprocessing:
     size: int  # pixels of a side
     fit: Fit = "square"
     resample: Filter = "bilinear"
-    rgb: Rgb = "first"  # of Pillow's filters; cv2's is of pictures in RGB
+    rgb: Rgb = "first"  # last is of Pillow's filters; cv2's is of pictures in RGB
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -58,7 +59,7 @@ class Preprocessing:
         return self._interpolate(path) if self.resample == "cv2" else self._resize(path)
 
     def _resize(self, path: Path | TarMember) -> Pixels:
-        image = _open(path, _to_rgb if self.rgb == "first" else Image.Image.copy)
+        image = _open(path, Image.Image.copy if self.rgb == "last" else self._to_rgb_first)
         try:
             square = _to_square(path, image, self.size, self.fit, _KERNELS[self.resample])
         except InputError:
@@ -71,10 +72,13 @@ class Preprocessing:
 
     def _interpolate(self, path: Path | TarMember) -> Pixels:
         """Return the whole picture, its aspect ratio lost, as cv2.resize of floats makes it."""
-        image = _open(path, _to_rgb)
+        image = _open(path, self._to_rgb_first)
         _require_resizable(path, image.size, (self.size, self.size))
         pixels = resize_linear(np.asarray(image, dtype=np.float32), self.size)
         return np.ascontiguousarray(pixels.transpose(2, 0, 1)) / 255
+
+    def _to_rgb_first(self, image: Image.Image) -> Image.Image:
+        return _to_rgb(_lay_on_white(image) if self.rgb == "on-white" else image)
 
 
 def _open(path: Path | TarMember, convert: Callable[[Image.Image], Image.Image]) -> Image.Image:
@@ -105,6 +109,13 @@ def _open(path: Path | TarMember, convert: Callable[[Image.Image], Image.Image])
 def _to_rgb(image: Image.Image) -> Image.Image:
     """Return a picture in RGB, those with transparency over RGBA, which is of the same colours and no warning."""
     return (image.convert("RGBA") if "transparency" in image.info else image).convert("RGB")
+
+
+def _lay_on_white(image: Image.Image) -> Image.Image:
+    """Return a transparent picture on white, without transparency; another one as it is."""
+    if "A" not in image.getbands() and "transparency" not in image.info:
+        return image
+    return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA")).convert("RGB")
 
 
 def _require_resizable(path: Path | TarMember, old: tuple[int, int], new: tuple[int, int]) -> None:

@@ -52,7 +52,7 @@ class PictureDataset(ABC):
     on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
     resample: Filter = "bilinear"
     fit: Fit | None = None  # how a picture becomes a square; None: as crop says
-    rgb: Rgb = "first"  # when pictures become RGB: first, or last, after they are resized
+    rgb: Rgb = "first"  # when pictures become RGB: first, or last, after they are resized; on-white: first, on white
 
     def __post_init__(self) -> None:
         dataset = type(self).__name__.lower()

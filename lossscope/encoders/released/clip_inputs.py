@@ -12,7 +12,7 @@ from .clip_statements import is_configured, is_openais
 from .image_processor import reading_of
 
 _READING = {"fit": "short-side", "resample": "bicubic", "rgb": "last"}  # of OpenAI and open_clip
-_FOLDER_READING = {"fit": "short-side-floor", "resample": "bicubic", "rgb": "first"}  # of transformers, by default
+_FOLDER_READING = {"fit": "short-side-floor", "resample": "bicubic", "rgb": "on-white"}  # of transformers, by default
 
 
 def read_reading(released: ReleasedFile, side: int) -> dict[str, str]:

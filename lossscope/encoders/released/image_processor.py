@@ -39,7 +39,8 @@ def reading_of(options: Mapping[str, Any], side: int, default: Mapping[str, str]
     number = processor.get("resample", 3)
     if not isinstance(number, int) or number not in _RESAMPLE:
         raise _refuse("resample", number, "2 (bilinear) or 3 (bicubic)")
-    return {**default, "fit": _read_fit(processor, side, default["fit"]), "resample": _RESAMPLE[number]}
+    fit, rgb = _read_fit(processor, side, default["fit"]), _read_rgb(processor)
+    return {**default, "fit": fit, "resample": _RESAMPLE[number], "rgb": rgb}
 
 
 def normalisation_of(options: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -105,6 +106,14 @@ def _read_fit(processor: Mapping[str, Any], side: int, usual: str) -> str:
     if short == side and usual == "squeeze" and not isinstance(size, Mapping):
         return "squeeze"
     raise _refuse("size", size, f"{side}, the side of the model's pictures")
+
+
+def _read_rgb(processor: Mapping[str, Any]) -> str:
+    """Return on-white where the processor makes pictures RGB, as by default; else first, of a caller who does."""
+    converts = processor.get("do_convert_rgb", True)
+    if converts is not None and not isinstance(converts, bool):
+        raise _refuse("do_convert_rgb", converts, "true, false or null")
+    return "on-white" if converts else "first"
 
 
 def _sides(size: Any) -> tuple[Any, Any]:

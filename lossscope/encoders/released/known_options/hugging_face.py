@@ -43,16 +43,16 @@ _REFUSED = {
     "tie_word_embeddings": Refusal((True, False, None), "it must be a flag"),
 }
 PROCESSOR_DONE = {
-    f"preprocessor_config.{name}": "how pictures are read: fit, resample and size of the data set, mean and deviation"
+    f"preprocessor_config.{name}": "how data sets read pictures: fit, resample, rgb and size; mean and deviation"
     for name in (
         "do_resize size size.* resample do_center_crop crop_size crop_size.* do_rescale rescale_factor do_normalize "
-        "image_mean image_std"
+        "image_mean image_std do_convert_rgb"
     ).split()
 }
 PROCESSOR_WITHOUT_EFFECT = {
     f"preprocessor_config.{name}": "says what the file is, or the form of results"
     for name in (
-        "_valid_processor_keys data_format default_to_square device disable_grouping do_convert_rgb "
+        "_valid_processor_keys data_format default_to_square device disable_grouping "
         "feature_extractor_type image_processor_type image_seq_length input_data_format pad_size pad_size.* "
         "processor_class return_tensors transformers_version"
     ).split()
