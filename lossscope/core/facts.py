@@ -24,7 +24,7 @@ class Missing(Exception):
 
 
 class TooLittle(Missing):
-    """A part is there, and too small to be judged: `it has 7 pairs; 16 are needed`."""
+    """A part is there, and cannot be judged: `it has 7 pairs; 16 are needed`, or its numbers leave their type."""
 
 
 @dataclass(eq=False)

@@ -17,6 +17,7 @@ from .foreign_arrays import to_tensor
 from .pair import Pair
 from .types import Direction, SameImage
 
+LARGEST_SIMILARITY = 1e12  # beyond it lossscope computes no loss
 LARGEST_COSINE = 1.01  # of unit vectors, with the rounding of half precision
 REPEATS = "repeats"
 """Name in `Mask.info` of how often the positive of each query (q,) stands in its denominator beside the first time."""

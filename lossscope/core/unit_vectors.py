@@ -10,6 +10,7 @@ from lossscope.errors import InputError
 from .types import Rows
 
 _BLOCK = 65536  # rows that are checked at a time
+_SHORT, _LONG = 1e-12, 1e140  # lengths between which squares keep all digits, and torch's normalize its direction
 
 
 def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4, rows: Rows | None = None) -> tuple[Tensor, str | None]:
@@ -41,6 +42,34 @@ def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4, rows: Rows | None =
     count = f"all {len(x)}" if bool(off.all()) else f"{int(off.sum())} of {len(x)}"
     notice = f"{count} {what} were normalised to unit length"
     return scaled, notice
+
+
+def moderate_rows(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return float64 rows (n, d) whose squares neither over- nor underflow, and the factors (n, 1) that give x again.
+
+    Only very long and very short rows are divided by their largest entry; their factors are these entries, all others
+    1. Rows that are not finite, and rows of zeros, stay as they are.
+    """
+    x = x.double()
+    lengths = x.norm(dim=1, keepdim=True)
+    largest = x.abs().amax(1, keepdim=True)
+    is_extreme = ((lengths < _SHORT) | (lengths > _LONG)) & (largest > 0) & largest.isfinite()
+    factors = torch.where(is_extreme, largest, 1.0)
+    return (x / factors if bool(is_extreme.any()) else x), factors
+
+
+def row_lengths(x: Tensor) -> Tensor:
+    """|x| of each row, (n,) float64: infinite only where the length itself is above 1.8e308.
+
+    >>> row_lengths(torch.tensor([[0, 8e200], [5e-320, 0]], dtype=torch.float64)).tolist()
+    [8e+200, 5e-320]
+    """
+    lengths: Tensor = x.double().norm(dim=1)
+    if bool(((lengths > _SHORT) & (lengths < _LONG)).all()):
+        return lengths
+    rows, factors = moderate_rows(x)
+    exact: Tensor = rows.norm(dim=1) * factors[:, 0]
+    return exact
 
 
 def _first(wrong: Tensor, rows: Rows | None) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
+
+import numpy as np
 
 from lossscope.core.facts import Missing as Missing
 from lossscope.core.facts import TooLittle as TooLittle
@@ -15,6 +18,16 @@ from .types import Advice as Advice
 from .types import Evidence as Evidence
 from .types import Finding as Finding
 from .types import Severity as Severity
+
+
+@contextmanager
+def within_float64() -> Iterator[None]:
+    """Raise TooLittle where a check's numbers leave the range of float64, in place of numpy's warnings."""
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            yield
+    except (FloatingPointError, OverflowError) as error:
+        raise TooLittle(f"its numbers leave the range of float64: {error}") from None
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,10 @@ class NormalisedOverWrongAxis(Check):
         )
 
     def _what(self, side: SideFacts) -> tuple[str, float] | None:
-        rows = side.norms[np.nan_to_num(side.norms) > 0]
+        rows = side.lengths
         if side.d < 2 or len(rows) < 4 or np.mean(np.abs(rows - 1) < self.tolerance) > 0.5:
+            return None
+        if side.column_norms.max() > len(rows):  # longer than as many batches as rows make it
             return None
         squares = np.square(side.column_norms)
         whole = float(squares.sum())

@@ -9,12 +9,16 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from lossscope.core.unit_vectors import row_lengths
+
 from .base import Advice, Check, Evidence, Finding, Remedy, Severity
 from .parts.alignment import Alignment, align
 from .parts.items import Items
 from .parts.patient import Patient
 from .parts.vectors import SideFacts, Vectors
 from .types import Cure
+
+_SPAN = 1e-15  # lengths this far from each other, or from 1, can make products that float32 does not hold
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class NotNormalised(Check):
 
     def examine(self, patient: Patient) -> Finding | None:
         worst = max(patient.part(Vectors).facts, key=self._share)
-        share, norms = self._share(worst), worst.norms[np.nan_to_num(worst.norms) > 0]
+        share, norms = self._share(worst), worst.lengths
         patient.signals[self.id()] = share
         if not share:
             return None
@@ -59,8 +63,10 @@ class NotNormalised(Check):
             return ()
         vectors, alignment = patient.part(Vectors), patient.part(Alignment)
         rows = patient.part(Items).rows
-        first = vectors.first[torch.from_numpy(rows.i2t[alignment.rows.i2t])].float()
-        second = vectors.second[torch.from_numpy(rows.t2i[alignment.rows.t2i])].float()
+        first = _in_float32(vectors.first[torch.from_numpy(rows.i2t[alignment.rows.i2t])])
+        second = _in_float32(vectors.second[torch.from_numpy(rows.t2i[alignment.rows.t2i])])
+        if first is None or second is None:
+            return ()
         products = first @ second.T
         valid = zip((products, products.T), (alignment.valid, alignment.valid.T), alignment.directions, strict=False)
         before = [(align(S, mask, direction.label), direction) for S, mask, direction in valid]
@@ -74,5 +80,19 @@ class NotNormalised(Check):
         return self.tolerance + narrow.get(side.precision, 0.0)
 
     def _share(self, side: SideFacts) -> float:
-        norms = side.norms[np.nan_to_num(side.norms) > 0]
+        norms = side.lengths
         return float((np.abs(norms - 1) > self._tolerance(side)).mean()) if len(norms) else 0.0
+
+
+def _in_float32(rows: torch.Tensor) -> torch.Tensor | None:
+    """Return float32 rows times one power of two, which changes no ranking: the longest is about 1.
+
+    None where products with the shortest row would underflow.
+    """
+    lengths = row_lengths(rows)
+    longest, shortest = float(lengths.max()), float(lengths.min())
+    if not np.isfinite(longest) or shortest < _SPAN * longest:
+        return None
+    if _SPAN < longest < 1 / _SPAN:
+        return rows.float()
+    return torch.from_numpy(np.ldexp(rows.double().numpy(), -int(np.frexp(longest)[1]))).float()

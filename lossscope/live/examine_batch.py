@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from lossscope.core.facts import Missing
+from lossscope.doctor.base import within_float64
 from lossscope.doctor.examination.causes import fold
 from lossscope.doctor.logs.base import TrainingLog
 from lossscope.doctor.parts.alignment import LEAST as LEAST_PAIRS
@@ -145,7 +146,8 @@ def _examine(patients: Mapping[str, Patient], result: Result) -> list[Finding]:
     found = []
     for id, patient in patients.items():
         try:
-            finding = _check(id).examine(patient)
+            with within_float64():
+                finding = _check(id).examine(patient)
         except Missing as missing:
             result.cannot[id] = str(missing)
             continue

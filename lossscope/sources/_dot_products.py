@@ -13,11 +13,13 @@ from torch import Tensor
 
 from lossscope.core.sides import plural
 from lossscope.core.types import Rows
+from lossscope.core.unit_vectors import row_lengths
 from lossscope.errors import InputError
 
 from ._dump_arrays import matrix_of, numpy_of
 
 USED = "dot products of its embeddings"  # what captions say
+_LEAST, _MOST = 1e-30, 1e30  # products of lengths: of these float32 holds seven digits, and sums of them
 _SAMPLE = 2000  # queries, and candidates, that the notices describe
 
 
@@ -54,13 +56,14 @@ def dot_products(
         notices: to which the notices are added.
 
     Raises:
-        InputError: embeddings or a bias that do not fit, or are not finite.
+        InputError: embeddings or a bias that do not fit, or are not finite, or products that float32 does not hold.
     """
     first, second = (_finite(matrix_of(arrays[name], f"{name} of {path}"), f"{name} of {path}") for name in names)
     if first.shape[1] != second.shape[1]:
         raise InputError(
             f"{' and '.join(names)} of {path} must have one width; got {first.shape[1]}, {second.shape[1]}"
         )
+    _require_float32((first, second), names, path)
     dtype = torch.promote_types(first.dtype, second.dtype)
     biases = [_bias(arrays, side, len(x), path).to(dtype) for side, x in zip(sides, (first, second), strict=True)]
     scorer = DotProductScorer(first.to(dtype), second.to(dtype), *biases)
@@ -93,6 +96,24 @@ def _finite(x: Tensor, what: str) -> Tensor:
     return x
 
 
+def _require_float32(rows: tuple[Tensor, Tensor], names: tuple[str, str], path: Path) -> None:
+    """Raise InputError where products of the longest rows overflow in float32, or those of the shortest underflow.
+
+    Rows of zeros have products of 0.
+    """
+    lengths = [row_lengths(side) for side in rows]
+    first, second = names
+    for extreme, what in ((torch.max, "longest"), (torch.min, "shortest")):
+        of_sides = [float(extreme(x[x > 0])) if bool((x > 0).any()) else 1.0 for x in lengths]
+        if not _LEAST < of_sides[0] * of_sides[1] < _MOST:
+            long = [f"{x:.3g}" if np.isfinite(x) else f"over {np.finfo(np.float64).max:.2g}" for x in of_sides]
+            raise InputError(
+                f"{first} and {second} of {path} must have lengths with products from {_LEAST:g} to {_MOST:g}, which "
+                f"float32 holds; the {what} rows are {long[0]} and {long[1]} long. Multiply all rows of a side by "
+                "one number, which changes no ranking, or leave --score dot out for cosines"
+            )
+
+
 def _notices(scorer: DotProductScorer, sides: tuple[str, str]) -> list[str]:
     """Return what the scores are, and how often the bias changes which candidate is first."""
     rows, columns = (
@@ -100,7 +121,7 @@ def _notices(scorer: DotProductScorer, sides: tuple[str, str]) -> list[str]:
     )
     S = scorer(rows, columns)
     low, middle, high = torch.quantile(S.flatten()[:: max(S.numel() // 1_000_000, 1)].float(), _quantiles()).tolist()
-    norms = scorer.documents.norm(dim=1)
+    norms = row_lengths(scorer.documents)
     notices = [
         f"scores are dot products, from {low:.3g} to {high:.3g} in 98 % of the pairs (median {middle:.3g}): tau, "
         f"margins and eps are of these; norms of {plural(sides[1])} are {float(norms.min()):.3g} to "

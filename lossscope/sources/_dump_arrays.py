@@ -12,14 +12,13 @@ from torch import Tensor
 
 from lossscope.core.item_ids import repeated_rows, rows_text
 from lossscope.core.pair import Pair
-from lossscope.core.similarity import largest_beyond_cosines
+from lossscope.core.similarity import LARGEST_SIMILARITY, largest_beyond_cosines
 from lossscope.core.types import Rows
 from lossscope.core.unit_vectors import unit_rows
 from lossscope.errors import InputError
 from lossscope.io.exact_texts import IN_ARRAYS
 from lossscope.io.json_files import shorten
 
-_LARGEST_SIMILARITY = 1e12
 _TRANSPOSED = ". Rows of similarity are images: where yours are captions, write similarity=S.T"
 
 
@@ -28,9 +27,9 @@ def beyond_cosines(similarity: Tensor, path: Path) -> list[str]:
     largest = largest_beyond_cosines(similarity)
     if largest is None:
         return []
-    if largest > _LARGEST_SIMILARITY:
+    if largest > LARGEST_SIMILARITY:
         raise InputError(
-            f"similarities of {path} must be at most {_LARGEST_SIMILARITY:g}, as lossscope computes no loss "
+            f"similarities of {path} must be at most {LARGEST_SIMILARITY:g}, as lossscope computes no loss "
             f"beyond it; one is {largest:.3g}. Write cosines"
         )
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,23 @@ def test_whole_pairs_can_be_moved_and_axes_reflected(name: str, stored: Any) -> 
         assert found({**sides, "caption_image": np.arange(len(rows))}, case) == ids
 
     check()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_can_be_of_any_length_that_float64_holds(name: str, stored: Any) -> None:
+    """Rows of 1e160 ended in a traceback; the doctor called rows of 1e-310 zeros."""
+    case, arrays, _ = stored[name]
+    n, rng = len(arrays["images"]), np.random.default_rng(0)
+    few = np.where(rng.random((n, 1)) < 0.1, rng.integers(-990, 990, (n, 1)), 2)
+
+    def ids_at(exponent: Any) -> tuple[str, ...]:
+        sides = {side: np.ldexp(arrays[side].astype(np.float64), exponent) for side in ("images", "captions")}
+        with warnings.catch_warnings(action="error"):
+            found: tuple[str, ...] = lossscope.doctor({**arrays, **sides}, **case.options).ids
+        return found
+
+    for usual, extremes in ((2, (532, 996, few)), (-2, (-1000,))):
+        assert {ids_at(exponent) for exponent in extremes} == {ids_at(usual)}
 
 
 def test_a_run_says_the_same_wherever_it_stands(tiny_run: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.facts import Missing, TooLittle
 from lossscope.registry import build, names
 
-from ..base import Check
+from ..base import Check, within_float64
 from ..parts.items import Items
 from ..parts.patient import Patient
 from ..parts.state import Quantity, state_of
@@ -85,7 +85,8 @@ def run_checks(patient: Patient, checks: Sequence[Check] | None = None) -> Exami
     by_id = {check.id(): check for check in (all_checks() if checks is None else checks)}
     for id, check in by_id.items():
         try:
-            finding = check.examine(patient)
+            with within_float64():
+                finding = check.examine(patient)
         except Missing as error:
             not_checked.append(NotChecked(id, error.reason, error.need, isinstance(error, TooLittle)))
             continue

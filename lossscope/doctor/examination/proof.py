@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.facts import Missing
 
-from ..base import Check
+from ..base import Check, within_float64
 from ..parts.alignment import Alignment, DirectionAlignment
 from ..parts.items import Items
 from ..parts.patient import Patient
@@ -62,7 +62,8 @@ def prove(patient: Patient, found: Sequence[Finding], checks: Mapping[str, Check
 def _remedies(check: Check, patient: Patient) -> Sequence[Remedy]:
     """Return ways to undo a finding; none where the source has no vectors, such as a log."""
     try:
-        return check.remedies(patient)
+        with within_float64():
+            return check.remedies(patient)
     except Missing:
         return ()
 
@@ -111,7 +112,8 @@ def _shown_by_sample(patient: Patient, found: Sequence[Finding], checks: Mapping
 def _is_found(check: Check, patient: Patient) -> bool | None:
     """Return whether a check has a finding; None where it cannot run."""
     try:
-        return check.examine(patient) is not None
+        with within_float64():
+            return check.examine(patient) is not None
     except Missing:
         return None
 

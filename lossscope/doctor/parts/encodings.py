@@ -17,6 +17,7 @@ from lossscope.core.facts import Missing, TooLittle
 from lossscope.core.pair import Pair
 from lossscope.core.sides import plural
 from lossscope.core.types import Rows
+from lossscope.core.unit_vectors import moderate_rows
 
 from .alignment import LEAST, choose_pairs, mean_recall
 from .patient import Patient
@@ -43,7 +44,7 @@ class SideEncodings:
         """(n,) cosine of an item in both encodings; 1 where both are zero, 0 where only one is."""
         parts = []
         for first, second in zip(*(torch.split(rows, _BLOCK) for rows in (self.first, self.second)), strict=True):
-            x, y = (rows.double().nan_to_num(0.0, 0.0, 0.0) for rows in (first, second))
+            x, y = (moderate_rows(rows.double().nan_to_num(0.0, 0.0, 0.0))[0] for rows in (first, second))
             lengths = x.norm(dim=1) * y.norm(dim=1)
             both_zero = (x.norm(dim=1) == 0) & (y.norm(dim=1) == 0)
             parts.append(torch.where(both_zero, 1.0, (x * y).sum(1) / lengths.clamp(min=1e-300)))
@@ -74,7 +75,7 @@ class SideEncodings:
 
 def _unit(rows: Tensor) -> Tensor:
     """Return rows of unit length in float64; entries that are not finite become 0."""
-    return torch.nn.functional.normalize(rows.double().nan_to_num(0.0, 0.0, 0.0), dim=1)
+    return torch.nn.functional.normalize(moderate_rows(rows.double().nan_to_num(0.0, 0.0, 0.0))[0], dim=1)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from lossscope.core.pair import Pair
 from lossscope.core.relations import NONE, Relations
 from lossscope.core.types import Rows
 
+from .matrix import Matrix
 from .patient import Patient
 from .vectors import Vectors, draw_rows, unit_rows_of
 
@@ -34,7 +35,7 @@ class Items:
 
     @classmethod
     def of(cls, patient: Patient, stored: SplitEmbeddings) -> Items:
-        """Draw the sample. Raises TooLittle where most rows of a side are zero or not finite."""
+        """Draw the sample. Raises TooLittle where most rows are zero or not finite, or S leaves float32."""
         usable = _usable(patient, stored)
         if any(int(flags.sum()) < max(2, 0.5 * min(map(len, usable))) for flags in usable):
             raise TooLittle("too few of its rows are finite")
@@ -58,6 +59,7 @@ def _usable(patient: Patient, stored: SplitEmbeddings) -> Pair[Flags]:
         return Pair(*patient.part(Vectors).finite_rows())
     if stored.similarity is None:
         return Pair(np.ones(stored.relations.first, dtype=bool), np.ones(stored.relations.second, dtype=bool))
+    Matrix(stored.similarity).require_float32()
     finite = stored.similarity.isfinite()
     rows, columns = finite.all(1).numpy(), finite.all(0).numpy()
     return Pair(rows, columns if rows.any() else np.zeros_like(columns))

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.facts import Missing
-from lossscope.core.similarity import LARGEST_COSINE
+from lossscope.core.facts import Missing, TooLittle
+from lossscope.core.similarity import LARGEST_COSINE, LARGEST_SIMILARITY
 
 from .patient import Patient
 from .vectors import SCORES_PAIRS
 
 _BLOCK = 1 << 12  # rows read together
+_LEAST = 1e-30  # largest similarity, below which float32 loses digits of the others
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,18 @@ class Matrix:
     def largest(self) -> float:
         """Largest absolute value of the finite entries."""
         return max(float(block.where(block.isfinite(), 0.0).abs().max()) for block in self._blocks)
+
+    def require_float32(self) -> None:
+        """Raise TooLittle where similarities are too large or too small to be compared and weighed in float32."""
+        if self.largest > LARGEST_SIMILARITY:
+            raise TooLittle(
+                f"its similarities reach {self.largest:.3g}, and lossscope computes no loss beyond "
+                f"{LARGEST_SIMILARITY:g}; divide them by one number"
+            )
+        if 0 < self.largest < _LEAST:
+            raise TooLittle(
+                f"its largest similarity is {self.largest:.3g}, too small for float32; multiply them by one number"
+            )
 
     @property
     def _blocks(self) -> tuple[Tensor, ...]:

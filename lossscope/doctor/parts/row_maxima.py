@@ -29,7 +29,8 @@ class RowMaxima:
 
     @classmethod
     def of(cls, _: Patient, matrix: Matrix) -> RowMaxima:
-        """Read a sample of rows and columns. Raises TooLittle for a small matrix."""
+        """Read a sample of rows and columns. Raises TooLittle for a small matrix, or one that float32 does not hold."""
+        matrix.require_float32()
         S = matrix.S
         if min(S.shape) < _LEAST:
             raise TooLittle(f"it has {len(S)} × {S.shape[1]} similarities; {_LEAST} × {_LEAST} are needed")

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.facts import Missing
+from lossscope.core.facts import Missing, TooLittle
 from lossscope.core.relations import Relations
 from lossscope.core.sides import plural
+from lossscope.core.similarity import LARGEST_SIMILARITY
 from lossscope.core.types import Progress, Rows
-from lossscope.core.unit_vectors import unit_rows
+from lossscope.core.unit_vectors import row_lengths, unit_rows
 
 from .patient import Patient
 
@@ -42,7 +43,17 @@ class SideFacts:
     zero: int  # rows of zeros
     first_zero: int | None
     norms: npt.NDArray[np.float64]  # (n,) length of each row; NaN for rows that are not finite
-    column_norms: npt.NDArray[np.float64]  # (d,) length of each column, over finite rows
+    # (d,) length of each column, over finite rows; beyond 1e154 infinite, below 1e-162 zero, as its square is
+    column_norms: npt.NDArray[np.float64]
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.float64]:
+        """Lengths of the rows that are finite and not zero. Raises TooLittle where float64 does not hold one."""
+        lengths: npt.NDArray[np.float64] = self.norms[np.nan_to_num(self.norms) > 0]
+        if np.isinf(lengths).any():
+            row, most = int(np.flatnonzero(np.isinf(self.norms))[0]), np.finfo(np.float64).max
+            raise TooLittle(f"row {row} of the {self.name} is longer than {most:.2g}, the largest number of float64")
+        return lengths
 
 
 @dataclass(frozen=True)
@@ -80,12 +91,13 @@ class Vectors:
 
 
 def largest_product(patient: Patient) -> float:
-    """Return the rounded product of the median lengths of both sides; 1 for unit rows, or without rows."""
+    """Return the rounded product of the median lengths of both sides, 1 to 1e12; 1 for unit rows, or without rows."""
     if not patient.has(Vectors):
         return 1.0
     facts = patient.part(Vectors).facts
     medians = [float(np.nanmedian(side.norms)) for side in (facts[0], facts[-1])]
-    return max(round(medians[0] * medians[1], 2), 1.0) if all(map(np.isfinite, medians)) else 1.0
+    product = min(medians[0] * medians[1], LARGEST_SIMILARITY)
+    return max(round(product, 2), 1.0) if np.isfinite(product) else 1.0
 
 
 def side_facts(rows: Tensor, name: str, progress: Progress | None = None) -> SideFacts:
@@ -99,7 +111,7 @@ def side_facts(rows: Tensor, name: str, progress: Progress | None = None) -> Sid
     norms, squares = [], torch.zeros(rows.shape[1], dtype=torch.float64)
     for block in _blocks(rows):
         finite = block.isfinite().all(1)
-        lengths = block.double().norm(dim=1)
+        lengths = row_lengths(block)
         norms.append(torch.where(finite, lengths, torch.nan).numpy())
         squares += block.double()[finite].square().sum(0)
         if progress:
