@@ -8,7 +8,7 @@ from typing import Any
 from lossscope.errors import InputError
 
 from .column_blocks import ColumnBlock, Only, require_columns
-from .limits import MAX_ROW_LETTERS
+from .limits import MAX_ROW_LETTERS, require_unpacked
 
 ROWS = 512  # of a block
 
@@ -42,6 +42,31 @@ def iter_arrow_rows(
                     is_checked = True
                 columns = {column: _values(rows.column(column), f"column {column} of {name}") for column in kept}
                 yield ColumnBlock(number, name, lines, columns, done(lines.stop), "row")
+
+
+def bound_batches(batches: Iterable[Any], size: int, name: str) -> Iterator[Any]:
+    """Yield batches of Arrow. Raises InputError where their values are far more bytes than the file has.
+
+    Args:
+        batches: of one file, in its order.
+        size: bytes of the file.
+        name: of the file, for messages.
+    """
+    unpacked = 0
+    for batch in batches:
+        unpacked += sum(map(_decoded_bytes, batch.columns))
+        require_unpacked(unpacked, size, name)
+        yield batch
+
+
+def _decoded_bytes(column: Any) -> int:
+    """Return the bytes of an Arrow array whose rows have a copy each of what they share."""
+    import pyarrow.compute
+
+    if not pyarrow.types.is_dictionary(column.type) or not is_text(column.type.value_type):
+        return int(column.nbytes)
+    lengths = pyarrow.compute.binary_length(column.dictionary)
+    return int(pyarrow.compute.sum(lengths.take(column.indices)).as_py() or 0)
 
 
 def _require_whole(batch: Any, kept: Sequence[str]) -> None:

@@ -15,7 +15,6 @@ from .locations import open_location
 from .reading import reading, show_path
 from .text_files import decode_utf8
 
-_MARK = b"\xef\xbb\xbf"  # of byte order
 _ROWS = 512  # of a block of an array
 
 
@@ -68,7 +67,7 @@ def _iter_array(location: str, name: str, keep: Keep, only: Only) -> Iterator[Co
             f"{name} must have a JSON object on each line, as it has more than {MAX_TEXT_BYTES} bytes; it is an array: "
             f"jq -c '.[]' {name} > {name.removesuffix('.json')}.jsonl writes one"
         )
-    entries = expect(parse_json(decode_utf8(content.removeprefix(_MARK), name), name), list, name)
+    entries = expect(parse_json(decode_utf8(content, name), name), list, name)
     for number, start in enumerate(range(0, len(entries), _ROWS)):
         if only is None or number in only:
             block = entries[start : start + _ROWS]

@@ -74,7 +74,7 @@ def _start(path: Path) -> str:
     if path.suffix != ".json":
         return ""
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             return file.read(_MOST)
     except (OSError, ValueError):  # a folder, or bytes that are no text
         return ""

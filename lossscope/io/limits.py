@@ -11,11 +11,45 @@ MAX_DEPTH = 100  # levels of containers in containers
 MAX_TEXT_BYTES = 1 << 28  # of a text file that is read as a whole
 MAX_LINE_BYTES = 1 << 26  # of a line of a text file that is read line by line
 MAX_ROW_LETTERS = 1 << 24  # of one text of a row of data
+FREE_BYTES = 1 << 28  # that a packed file of any size may unpack to
+MAX_RATIO = 500  # of the bytes after unpacking to those before it, of a larger one; equal lines in .gz pack 350 times
+FREE_BLANKS = 1 << 20  # blank lines that a file of any number of rows may have
+MAX_BLANKS = 8  # times its other lines that one of more rows may have
 TOO_DEEP = f"it holds a container inside itself, or more than {MAX_DEPTH} levels deep"
 _FREE_SIZE = 1 << 20  # values of containers, shared ones counted at each place, that any file may have
 _MAX_EXPANSION = 8  # times its own number of values that a larger one may have
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
 _CONTAINERS = (dict, list, tuple, set, frozenset)
+
+
+def require_unpacked(unpacked: int, packed: int, name: str) -> None:
+    """Raise InputError when a packed file unpacks to far more than honest data do.
+
+    Args:
+        unpacked: bytes so far.
+        packed: bytes of the file that they were unpacked from.
+        name: of the file, for the message.
+    """
+    if unpacked > FREE_BYTES + MAX_RATIO * packed:
+        raise InputError(
+            f"{name} must unpack to at most {MAX_RATIO} times its size; its first {packed} bytes unpack to more than "
+            f"{unpacked - 1}. If you trust the file, unpack it first, or write its rows as JSON lines"
+        )
+
+
+def require_few_blanks(blanks: int, lines: int, name: str) -> None:
+    """Raise InputError when a text file is little but blank lines.
+
+    Args:
+        blanks: blank lines so far.
+        lines: other lines so far.
+        name: of the file, for the message.
+    """
+    if blanks > FREE_BLANKS + MAX_BLANKS * lines:
+        raise InputError(
+            f"{name} must have a row on most lines; {blanks} of its first {blanks + lines} lines are blank. Remove "
+            "them: grep -v '^[[:space:]]*$'"
+        )
 
 
 def require_shallow(value: object, where: str) -> None:

@@ -8,9 +8,10 @@ from typing import IO
 
 from lossscope.errors import InputError
 
-from .limits import MAX_LINE_BYTES
+from .limits import MAX_LINE_BYTES, require_few_blanks
 from .locations import open_location
 from .reading import reading, show_path
+from .text_files import MARK
 
 _BLOCK = 1 << 18  # bytes that are read at a time: what is made of them fits into a processor's cache
 
@@ -27,14 +28,17 @@ class LineBlock:
 def iter_line_blocks(location: str) -> Iterator[LineBlock]:
     """Yield the lines of a file in blocks of a quarter of a megabyte; a byte order mark is left out.
 
-    Raises InputError, naming file and line, for bytes that are no UTF-8, a NUL, and a line of more than 64 MiB.
+    Raises InputError, naming file and line, for bytes that are no UTF-8, a NUL, a line of more than 64 MiB, and a
+    file that is little but blank lines.
     """
-    name, first = show_path(location), 1
+    name, first, blanks = show_path(location), 1, 0
     with open_location(location) as file:
         for content, done in _iter_whole_lines(file, location):
             lines = _decode(content, first, name).split("\n")
             if not lines[-1]:
                 lines.pop()
+            blanks += lines.count("") + sum(map(str.isspace, lines))
+            require_few_blanks(blanks, first - 1 + len(lines) - blanks, name)
             yield LineBlock(first, lines, done)
             first += len(lines)
 
@@ -49,25 +53,28 @@ def iter_lines(location: str) -> Iterator[tuple[int, str]]:
 
 def _iter_whole_lines(file: IO[bytes], location: str) -> Iterator[tuple[memoryview, int]]:
     """Yield bytes that end where a line does, and how many were read so far."""
-    rest, done, first = b"", 0, True
+    pieces: list[bytes] = []  # of a line whose end was not read yet
+    done, length, mark = 0, 0, MARK
     while True:
         with reading(location, "a readable file"):
             block = file.read(_BLOCK)
         done += len(block)
         if not block:
             break
-        content = (rest + block).removeprefix(b"\xef\xbb\xbf") if first else rest + block
-        cut = content.rfind(b"\n") + 1
-        first, rest = first and not cut, content[cut:]
-        if len(rest) > MAX_LINE_BYTES:
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            content = b"".join([*pieces, memoryview(block)[:cut]]).removeprefix(mark)
+            pieces, length, mark = [], 0, b""
+            yield memoryview(content), done
+        pieces.append(block[cut:])
+        length += len(block) - cut
+        if length > MAX_LINE_BYTES:
             raise InputError(
                 f"lines of {show_path(location)} must be of at most {MAX_LINE_BYTES} bytes; a line is longer. The "
                 "file does not have one row per line, or has damage"
             )
-        if cut:
-            yield memoryview(content)[:cut], done
-    if rest:
-        yield memoryview(rest), done
+    if length:
+        yield memoryview(b"".join(pieces).removeprefix(mark)), done
 
 
 def _decode(content: memoryview, first: int, name: str) -> str:

@@ -5,22 +5,24 @@ from __future__ import annotations
 import contextlib
 import glob
 import gzip
+import io
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, cast
-from urllib.parse import urlsplit
+from typing import IO, Any, cast
 
 from lossscope.errors import InputError
 
 from .files import require_file
+from .limits import require_unpacked
 from .reading import reading, show_path
-from .url_files import list_url, open_url, size_of_url, url_exists
+from .url_files import list_url, name_of_url, open_url, size_of_archive, size_of_url, url_exists
 
 _URL = re.compile(r"(?!file://|local://)[a-zA-Z][\w+.-]+(://|::)")
 _LOCAL = re.compile(r"^(file|local)://")
 _PATTERN = re.compile(r"[*?\[]")  # of names
+_BLOCK = 1 << 18  # bytes
 
 
 def is_url(location: str) -> bool:
@@ -36,6 +38,8 @@ def suffix_of(location: str) -> str:
     """Return the last suffix of a location in small letters, without `.gz` and without what follows `?` in a URL.
 
     >>> suffix_of("train.JSONL.gz"), suffix_of("https://host/train.csv?download=true")
+    ('.jsonl', '.csv')
+    >>> suffix_of("zip://train.jsonl::file:///data.zip"), suffix_of("simplecache::s3://bucket/train.csv.gz")
     ('.jsonl', '.csv')
     """
     return Path(_name_of(location).removesuffix(".gz")).suffix
@@ -73,17 +77,56 @@ def local_path(path: Path | str) -> Path:
 
 @contextlib.contextmanager
 def open_location(location: str) -> Iterator[IO[bytes]]:
-    """Open a file to read its bytes, those of a `.gz` file unpacked.
+    """Open a file to read its bytes, those of a `.gz` file unpacked, as are those of a file in an archive.
 
-    Raises InputError when it is missing, no ordinary file, or of a URL whose package is not installed.
+    Raises InputError when it is missing, no ordinary file, or of a URL whose package is not installed; the reader does
+    when it unpacks to more than honest data do.
     """
     with contextlib.ExitStack() as stack:
         with reading(location, "a readable file", "Check the path"):
             opened = open_url(location) if is_url(location) else require_file(path_of(location)).open("rb")
             file = stack.enter_context(opened)
+            archive, packed = size_of_archive(location) if is_url(location) else 0, file
             if _name_of(location).endswith(".gz"):
                 file = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=file)))
+            if archive or file is not packed:
+                bounded = _Unpacked(file, lambda: archive or packed.tell(), show_path(location))
+                file = stack.enter_context(io.BufferedReader(bounded))
         yield file
+
+
+class _Unpacked(io.RawIOBase):
+    """The bytes of a packed file, which end in an InputError where they are far more than were packed.
+
+    Args:
+        file: yields the bytes after unpacking.
+        packed: the bytes that they were unpacked from, so far.
+        name: of the file, for the message.
+    """
+
+    def __init__(self, file: IO[bytes], packed: Callable[[], int], name: str) -> None:
+        self._file, self._packed, self._name = file, packed, name
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._file.seekable()
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence == io.SEEK_END:
+            while self.read(_BLOCK):  # up to the end, within the limit
+                pass
+        return self._file.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._file.read(len(buffer))
+        buffer[: len(content)] = content
+        require_unpacked(self._file.tell(), self._packed(), self._name)
+        return len(content)
 
 
 def join_location(folder: str, *names: str) -> str:
@@ -126,7 +169,7 @@ def size_of(location: str) -> int:
 
 def _name_of(location: str) -> str:
     """Return the path of a location in small letters."""
-    return (urlsplit(location).path if is_url(location) else location).lower()
+    return (name_of_url(location) if is_url(location) else location).lower()
 
 
 def path_of(location: str) -> Path:

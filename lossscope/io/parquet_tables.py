@@ -14,7 +14,7 @@ from .arrow_rows import is_text
 from .column_blocks import require_different
 from .column_types import ColumnType, require_types
 from .files import fingerprint, require_file, write_atomically
-from .parquet_rows import open_parquet
+from .parquet_rows import open_parquet, require_few_copies
 from .reading import reading, show_path
 
 
@@ -42,15 +42,18 @@ def read_parquet(
         sha256: of the file, where it was kept when the file was written.
 
     Raises:
-        InputError: the file is missing or damaged, is not what was written, states more rows than it can hold, or a
-            column is of another type.
+        InputError: the file is missing or damaged, is not what was written, states more rows than it can hold, unpacks
+            to far more than it packs, or has a column of another type.
     """
     file = require_file(path)
     if sha256 is not None and fingerprint(file) != sha256:
         raise InputError(f"{show_path(file)} must match its SHA-256; they differ. {advice}")
     name = show_path(file)
     with reading(file, "a whole parquet file", advice), open(file, "rb") as stream:
-        columns = open_parquet(stream, file.stat().st_size, name).read()
+        size = file.stat().st_size
+        stored = open_parquet(stream, size, name)
+        require_few_copies(stored, stream, size, name)
+        columns = stored.read()
         require_different(columns.column_names, name)
         _require_letters(columns, name)
         table: pd.DataFrame = columns.to_pandas()

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from lossscope.errors import InputError
 
-from .arrow_rows import iter_arrow_rows
+from .arrow_rows import bound_batches, iter_arrow_rows
 from .column_blocks import ColumnBlock, Keep, Only
 from .json_files import expect, member, parse_json
 from .limits import MAX_TEXT_BYTES
@@ -70,20 +70,22 @@ def iter_saved_rows(location: str, keep: Keep, only: Only = None) -> Iterator[Co
 
     name = show_path(location)
     with open_location(location) as file, reading(location, "a whole file of Arrow's stream format"):
-        _require_closed(file, name)
+        size = _require_closed(file, name)
         batches = pyarrow.ipc.open_stream(file)
         kept = list(filter(keep, batches.schema.names))
-        yield from iter_arrow_rows(batches, name, kept, only, lambda _: file.tell())
+        bounded = bound_batches(batches, size, name)
+        yield from iter_arrow_rows(bounded, name, kept, only, lambda _: file.tell())
 
 
-def _require_closed(file: IO[bytes], name: str) -> None:
-    """Raise InputError for a stream whose end is missing, which a reader takes for one of fewer rows."""
-    file.seek(0, 2)
-    if file.tell() >= len(_END):
+def _require_closed(file: IO[bytes], name: str) -> int:
+    """Return the bytes of a stream. Raises InputError where its end is missing: a reader takes it for fewer rows."""
+    size = file.seek(0, 2)
+    if size >= len(_END):
         file.seek(-len(_END), 2)
     if file.read() != _END:
         raise InputError(f"{name} must be a whole file of Arrow's stream format; its end is missing. Copy it again")
     file.seek(0)
+    return size
 
 
 def _read_json(location: str) -> dict[str, Any]:

@@ -12,6 +12,17 @@ from lossscope.errors import InputError
 from .reading import reading, shorten_message, show_path
 
 _PATTERN = re.compile(r"[*?\[]")  # of names
+_ARCHIVES = ("tar", "zip")
+PROTOCOLS = frozenset(
+    (
+        *_ARCHIVES, "abfs", "adl", "arrow_hdfs", "az", "blockcache", "box", "cached", "dbfs", "dropbox", "file",
+        "filecache", "ftp", "gcs", "gdrive", "gist", "github", "gs", "hdfs", "hf", "http", "https", "lakefs", "local",
+        "memory", "oci", "ocilake", "oss", "root", "s3", "s3a", "sftp", "simplecache", "smb", "ssh", "tos", "tosfs",
+        "wandb", "webdav", "webhdfs",
+    )
+)  # fmt: skip
+"""Protocols of fsspec that read files from a store, an archive or a copy. Others run templates or code (reference,
+dask, jupyter), run git, or read a file as another protocol does."""
 _VERSIONS = ("VersionId", "generation", "ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "created")
 
 
@@ -65,7 +76,65 @@ def list_url(location: str) -> tuple[list[str], str]:
             files, what = [entry["name"] for entry in system.ls(path, detail=True) if entry["type"] == "file"], "folder"
         else:
             return [location], "file"
-    return [str(system.unstrip_protocol(file)) for file in files], what
+    links, number = location.split("::"), _link_of_name(location)
+    if len(links) == 1:
+        return [str(system.unstrip_protocol(file)) for file in files], what
+    protocol = links[number].partition("://")[0]
+    return ["::".join([*links[:number], f"{protocol}://{file}", *links[number + 1 :]]) for file in files], what
+
+
+def name_of_url(location: str) -> str:
+    """Return the path in a URL, without what follows `?`; of a chain, the path of the file that it opens.
+
+    >>> name_of_url("https://host/a.csv?download=true"), name_of_url("zip://b.csv::simplecache::s3://bucket/a.zip")
+    ('a.csv', 'b.csv')
+    """
+    link = location.split("::")[_link_of_name(location)]
+    path = re.split("[?#]", _path_of(link))[0]
+    return path.partition("/")[2] if link.lower().startswith("http") else path
+
+
+def size_of_archive(location: str) -> int:
+    """Return the bytes of the archive that a URL leads into; 0 where it leads into none, or its server does not say."""
+    links = location.split("::")
+    return size_of_url(links[-1]) if any(_protocol_of(link) in _ARCHIVES for link in links[:-1]) else 0
+
+
+def _link_of_name(location: str) -> int:
+    """Return which link of a chain has the path of the file: the first one with a path."""
+    links = location.split("::")
+    return next((number for number, link in enumerate(links) if _path_of(link)), 0)
+
+
+def _path_of(link: str) -> str:
+    """Return a link of a chain without its protocol, which may stand alone."""
+    return re.sub(r"^([\w+.-]+://|[a-z]+$)", "", link)
+
+
+def _protocol_of(link: str) -> str:
+    """Return the protocol of a link of a chain in small letters; of a path, how it begins."""
+    match = re.match(r"[\w+.-]*", link.lower())
+    return match.group() if match else ""
+
+
+def _require_known(location: str) -> None:
+    """Raise InputError for protocols of fsspec that do more than read files, and for a packed tar."""
+    from fsspec.registry import known_implementations
+    from fsspec.utils import infer_compression
+
+    links = location.split("::")
+    for number, protocol in enumerate(map(_protocol_of, links)):
+        if protocol in known_implementations and protocol not in PROTOCOLS:
+            raise InputError(
+                f"{show_path(location)} must be a URL of files, such as s3://, gs://, hf:// or https://; {protocol} "
+                "can run code or read elsewhere: copy the file and name the copy"
+            )
+        archive = next(filter(None, map(_path_of, links[number + 1 :])), "")
+        if protocol == "tar" and infer_compression(archive) is not None:
+            raise InputError(
+                f"{show_path(location)} must lead into a tar that is not packed, as fsspec unpacks all of it before it "
+                "reads a file: unpack it with gunzip, bunzip2 or unxz"
+            )
 
 
 @contextlib.contextmanager
@@ -84,6 +153,7 @@ def _system_of(location: str) -> tuple[Any, str]:
     """Return the file system of a URL, and the path in it. Raises InputError when its package is not installed."""
     import fsspec
 
+    _require_known(location)
     try:
         system, path = fsspec.core.url_to_fs(location)
     except ImportError as error:

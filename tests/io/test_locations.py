@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import io
 import os
 import sys
+import tarfile
+import zipfile
 from pathlib import Path
 
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from lossscope.errors import InputError
+from lossscope.io import url_files
 from lossscope.io.locations import is_url, join_location, list_files, location_exists, open_location, size_of, suffix_of
 from tests.each import each
 
@@ -90,3 +95,102 @@ def test_a_url_without_its_package_names_it(protocol: str, package: str, monkeyp
 def test_what_is_not_there_is_named(location: str, says: str, memory: fsspec.AbstractFileSystem) -> None:
     with pytest.raises(InputError, match=says):
         content_of(location)
+
+
+def zipped(path: Path, members: dict[str, bytes]) -> str:
+    """Return the `file://` URL of a zip archive."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return f"file://{path}"
+
+
+@each("location, suffix", [
+    ("zip://a.jsonl::file:///x.zip", ".jsonl"),
+    ("zip://a.csv.gz::https://host/x.zip?download=true", ".csv"),
+    ("zip://folder/a.parquet::simplecache::s3://bucket/x.zip", ".parquet"),
+    ("simplecache::zip://a.tsv::s3://bucket/x.zip", ".tsv"),
+    ("simplecache::s3://bucket/x.jsonl", ".jsonl"),
+    ("filecache::https://host/x.CSV.GZ?token=a.zip#part", ".csv"),
+    ("blockcache::hf://datasets/name/x.parquet", ".parquet"),
+    ("tar://a.jsonl::file:///x.tar", ".jsonl"),
+    ("zip://::file:///x.zip", ".zip"),
+    ("memory://x.csv", ".csv"),
+    ("https://host.csv", ""),
+    ("https://host.csv/x.jsonl", ".jsonl"),
+])  # fmt: skip
+def test_the_first_link_with_a_path_names_the_file(location: str, suffix: str) -> None:
+    """The last link of a chain named it: a CSV file in a zip archive was of the suffix .zip."""
+    assert suffix_of(location) == suffix
+
+
+def test_chains_of_urls_are_read_by_the_name_of_the_file_in_them(
+    tmp_path: Path, memory: fsspec.AbstractFileSystem
+) -> None:
+    members = {"a.csv": b"one", "a.jsonl.gz": gzip.compress(b"two"), "b/c.csv": b"three"}
+    file = zipped(tmp_path / "x.zip", members)
+    memory.pipe("/x.zip", (tmp_path / "x.zip").read_bytes())
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    outer = zipped(tmp_path / "y.zip", {"x.zip": (tmp_path / "x.zip").read_bytes()})
+    for archive in (
+        *(f"{link}{file}" for link in ("zip://{}::", "zip://{}::simplecache::", "simplecache::zip://{}::")),
+        "zip://{}::memory://x.zip",
+        "filecache::zip://{}::memory://x.zip",
+        f"tar://{{}}::file://{tmp_path}/x.tar",
+        f"zip://{{}}::zip://x.zip::{outer}",
+    ):
+        assert content_of(archive.format("a.csv")) == b"one", archive
+        assert content_of(archive.format("a.jsonl.gz")) == b"two", archive
+        assert content_of(archive.format("/b/c.csv")) == b"three", archive
+        assert [content_of(name) for name in list_files(archive.format("*.csv"))] == [b"one"], archive
+        assert [content_of(name) for name in list_files(archive.format("b"))] == [b"three"], archive
+    assert content_of("simplecache::memory://data/a.jsonl") == b"one"
+    assert list(map(content_of, list_files("simplecache::memory://data/*.jsonl"))) == [b"one", b"two"]
+
+
+@each("location, protocol", [
+    ("reference://a.jsonl", "reference"),
+    ("reference://a.jsonl::memory://x.json", "reference"),
+    ("simplecache::reference://a.jsonl::memory://x.json", "reference"),
+    ("filecache::reference::file:///x.json", "reference"),
+    ("Reference::file:///x.json", "reference"),
+    ("generic://a.jsonl", "generic"),
+    ("dask://a.jsonl", "dask"),
+    ("dask::s3://bucket/a.jsonl", "dask"),
+    ("async_wrapper::file:///a.jsonl", "async_wrapper"),
+    ("dir::memory://data", "dir"),
+    ("git://main@a.jsonl", "git"),
+    ("simplecache::git://path:main@a.jsonl", "git"),
+    ("jupyter://a.jsonl", "jupyter"),
+    ("libarchive://a.jsonl::file:///x.7z", "libarchive"),
+    ("simplecache::data:text/plain,one", "data"),
+])  # fmt: skip
+def test_protocols_that_do_more_than_read_files_are_refused(location: str, protocol: str) -> None:
+    """`reference://` ran templates of jinja2 that the file names, before fsspec 2026.6 without a sandbox."""
+    says = rf"must be a URL of files, such as s3://, .*; {protocol} can run code or read elsewhere: copy the file"
+    for read in (content_of, list_files, location_exists, size_of):
+        with pytest.raises(InputError, match=says):
+            read(location)
+
+
+def test_every_protocol_of_fsspec_is_allowed_or_refused() -> None:
+    """One that a later release adds is refused; packages that register their own protocol are trusted."""
+    known = set(fsspec.available_protocols())
+    assert known - url_files.PROTOCOLS >= {"reference", "generic", "dask", "git", "jupyter", "dir"}
+    assert not url_files.PROTOCOLS & {"reference", "generic", "dask", "async_wrapper", "dir", "git", "dvc", "pyscript"}
+
+
+def test_protocols_that_packages_register_are_read(memory: fsspec.AbstractFileSystem) -> None:
+    class Store(MemoryFileSystem):  # type: ignore[misc]
+        protocol = "mystore"
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return str(super()._strip_protocol(path.removeprefix("mystore:/")))
+
+    fsspec.register_implementation("mystore", Store, clobber=True)
+    assert content_of("mystore://data/a.jsonl") == content_of("simplecache::mystore://data/a.jsonl") == b"one"

@@ -158,7 +158,7 @@ def _read_ids(file: Path) -> list[str]:
 def _read_csv(file: Path, captions: Mapping[str, CaptionPairs]) -> dict[str, CaptionPairs]:
     """Read video -> its one caption, with the id of the same text among the annotations, else `VIDEO#csv`."""
     test: dict[str, CaptionPairs] = {}
-    text_of_file = "\n".join(read_lines(file)).removeprefix("\ufeff")
+    text_of_file = "\n".join(read_lines(file))
     with reading(file, "a table of semicolons"):
         records = list(csv.DictReader(io.StringIO(text_of_file), delimiter=";"))
     for row, record in enumerate(records, 2):

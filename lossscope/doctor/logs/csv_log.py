@@ -33,7 +33,7 @@ def read_csv_log(path: Path, columns: Mapping[str, str] | None = None) -> Traini
     """
     name = show_path(path)
     with reading(path, "a CSV table with a header"), long_values():
-        header, rows, notices = _decode(read_utf8(path).removeprefix("\ufeff"), name)
+        header, rows, notices = _decode(read_utf8(path), name)
     records = (dict(zip(header, values, strict=True)) for _, values in rows)
     table = table_of_records(records, name, lambda row: f"line {rows[row][0]}")
     return assemble_log(replace(table, has_empty_cells=True), columns, notices=notices)

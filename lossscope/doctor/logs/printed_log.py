@@ -39,7 +39,7 @@ def read_printed_log(path: Path, columns: Mapping[str, str] | None = None) -> Tr
         InputError: no pair is a loss or an evaluation.
     """
     name = show_path(path)
-    numbered, notices = _of_training(read_records(read_utf8(path).removeprefix("\ufeff")))
+    numbered, notices = _of_training(read_records(read_utf8(path)))
     records = [record for _, record in numbered]
     table = table_of_records(records, name, lambda row: f"line {numbered[row][0]}")
     return assemble_log(table, columns, notices=notices)

@@ -85,7 +85,7 @@ def _reader_of(file: Path) -> Reader:
 
 def _reader_of_text(text: str, file: Path) -> Reader:
     """Return the reader of a text. Raises InputError where no line has a number with a name."""
-    lines = [line for line in text.removeprefix("\ufeff").splitlines() if line.strip()]
+    lines = [line for line in text.splitlines() if line.strip()]
     if is_open_clip_log(text):
         return read_open_clip_log
     if lines and all(line.lstrip().startswith("{") for line in lines[:_LOOKED_AT]) and _begins_as_json(lines[0]):

@@ -49,7 +49,7 @@ def read_json_lines_log(path: Path, columns: Mapping[str, str] | None = None) ->
 
     Raises InputError as read_trainer_state does, by the number of the line.
     """
-    name, text = show_path(path), read_utf8(path).removeprefix("\ufeff")
+    name, text = show_path(path), read_utf8(path)
     lines, notices = text.split("\n"), []
     if lines[-1].strip() and not lines[-1].rstrip().endswith("}"):
         lines.pop()
