@@ -1,10 +1,11 @@
-"""What holds from the first import on: where modules come from, what Ctrl-C shows, and no garbage among modules."""
+"""What holds from the first import on: where modules and settings come from, what Ctrl-C shows, and no garbage."""
 
 from __future__ import annotations
 
 import _thread
 import contextlib
 import gc
+import importlib
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from types import FrameType, TracebackType
 from typing import NoReturn
 
 _RECEIVED: list[int] = []  # signals of Ctrl-C
+_EPOCH, _DIGITS = "SOURCE_DATE_EPOCH", 11  # environment: the time that a build has in place of the present one
 
 
 def explain_interrupt(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -74,8 +76,33 @@ def end_at_ctrl_c() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def import_matplotlib_elsewhere() -> None:
+    """Import matplotlib in a folder without a `matplotlibrc`: it reads that of the current folder when it is imported.
+
+    Such a file can start LaTeX with a preamble of its own; a pipe of that name would hang.
+    """
+    folder = os.getcwd()
+    os.chdir(os.path.dirname(os.path.abspath(__file__)))
+    try:
+        importlib.import_module("matplotlib")
+    finally:
+        os.chdir(folder)
+
+
+def ignore_odd_time() -> None:
+    """Remove a SOURCE_DATE_EPOCH that is no time, and say so: numpy and matplotlib raise errors for it."""
+    epoch = os.environ.get(_EPOCH)
+    if epoch is not None and not (epoch.isascii() and epoch.isdecimal() and len(epoch) <= _DIGITS):
+        del os.environ[_EPOCH]
+        got = f"{epoch[:60]!a}: ignoring it, as files of lossscope have no dates"
+        sys.stderr.write(f"{_EPOCH} must be a whole number of seconds of at most {_DIGITS} digits; got {got}\n")
+
+
 if not sys.flags.safe_path and sys.argv[:1] == ["-m"] and sys.path[:1] == [os.getcwd()]:
     del sys.path[0]  # `python -m` puts the current folder first, where anything may lie
+ignore_odd_time()
+if os.path.lexists("matplotlibrc"):
+    import_matplotlib_elsewhere()
 if sys.excepthook is sys.__excepthook__:
     sys.excepthook = explain_interrupt
 if sys.unraisablehook is sys.__unraisablehook__:

@@ -188,7 +188,7 @@ def train(
 
     `lossscope train --resume runs/scenes-ntxent-seed0`
 
-    `torchrun --nproc-per-node 4 -m lossscope_cli train --data ... --encoder ... --objective ...`
+    `PYTHONSAFEPATH=1 torchrun --nproc-per-node 4 -m lossscope_cli train --data ... --encoder ... --objective ...`
 
     --resume continues a stopped run, even after kill -9, to the same bits as an unbroken run.
     """

@@ -29,7 +29,7 @@ NOTE = (
 )
 NAME = "lossscope"
 PROBES = [item.name.replace("_", "-") for item in declarations("probes") if item.name != "cocos"]
-EXAMPLE = re.compile(r"^`((?:lossscope|torchrun) [^`]+)`$", re.M)
+EXAMPLE = re.compile(r"^`((?:lossscope|PYTHONSAFEPATH=1 torchrun) [^`]+)`$", re.M)
 
 
 def page(source: str) -> str:

@@ -37,7 +37,7 @@ def blank_pictures(*kinds: str) -> Iterator[None]:
         return path
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lossscope.report.page.style", SimpleNamespace(save=save))
+        patch.setattr("lossscope.report.page.style", SimpleNamespace(save=save, use=style.use))
         patch.setattr(html, "_packed_library", cache(html._packed_library))
         if "png" in kinds:
             patch.setattr(html, "stacked", lambda figure, image, width: None)

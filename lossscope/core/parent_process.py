@@ -1,16 +1,36 @@
-"""End when the process that started this one ends, even by kill -9, so that no orphan writes beside a resumed run."""
+"""What a process inherits: no modules of the current folder, and an end with the process that started it.
+
+It ends even by kill -9, so that no orphan writes beside a resumed run.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+SAFE_PATH = "PYTHONSAFEPATH"  # environment: Python does not put the current folder first among the folders of modules
 PARENT = "LOSSSCOPE_PARENT"  # environment: the process that a worker of a study ends with
 _TORCHRUN = "TORCHELASTIC_RUN_ID"  # environment: set by torchrun, which is the parent of its processes
 _WATCH = "end-with-parent"  # name of the thread
+
+
+@contextlib.contextmanager
+def no_modules_of_the_current_folder() -> Iterator[None]:
+    """Start processes of Python without the current folder among the folders of modules, where `python -c` puts it."""
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
 
 
 def end_with_parent(seconds: float = 2.0) -> None:

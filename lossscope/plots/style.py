@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ PAGE = 2.12  # columns: the widest picture spans both, 7 inches of paper
 SMALLEST = 7.0  # points of the smallest text in print, of a picture as wide as its columns
 FORMATS = ("pdf", "png", "svg")
 _EQUAL = 1e-9  # relative difference within which values are equal
+_EPOCH = "SOURCE_DATE_EPOCH"  # environment: the time that a build has in place of the present one
 _EVERY_EPOCH = 12  # epochs on an axis that has a tick at each
 _EMBED: dict[Any, Any] = {
     "pdf.fonttype": 42,
@@ -77,16 +79,39 @@ _SCREEN: dict[Any, Any] = {  # shrunk to a column of paper, its smallest text st
 
 def paper() -> AbstractContextManager[None]:
     """Use the settings for one column of a paper inside `with`: 3.3 in wide, 8 pt, fonts embedded."""
-    return mpl.rc_context(_PAPER)
+    return use(_PAPER)
 
 
 def screen() -> AbstractContextManager[None]:
     """Use the settings for a page on a screen inside `with`: larger, 11 pt; 7 pt or more at the width of a column."""
-    return mpl.rc_context(_SCREEN)
+    return use(_SCREEN)
+
+
+@contextmanager
+def use(settings: Mapping[Any, Any]) -> Iterator[None]:
+    """Use settings inside `with`, and matplotlib's own for all others, whatever a `matplotlibrc` says.
+
+    Such a file may start LaTeX, and pictures would differ between machines.
+    """
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(settings)
+        yield
+
+
+@contextmanager
+def _undated() -> Iterator[None]:
+    """Hide SOURCE_DATE_EPOCH from matplotlib, which reads it for dates that files of lossscope do not have."""
+    epoch = os.environ.pop(_EPOCH, None)
+    try:
+        yield
+    finally:
+        if epoch is not None:
+            os.environ[_EPOCH] = epoch
 
 
 def save(fig: Figure, path: Path | str, alt: str | None = None) -> Path:
-    """Write a picture atomically, without dates in the file.
+    """Write a picture atomically, without dates in the file, whatever SOURCE_DATE_EPOCH is.
 
     Args:
         fig: the picture.
@@ -104,7 +129,7 @@ def save(fig: Figure, path: Path | str, alt: str | None = None) -> Path:
     alt = None if alt is None else show_text(alt)
     undated = {"pdf": "CreationDate", "svg": "Date", "png": "Software"}[kind]
     metadata = {undated: None, **(_metadata(kind, alt) if alt else {})}
-    with mpl.rc_context(_EMBED), write_atomically(path) as part:
+    with mpl.rc_context(_EMBED), _undated(), write_atomically(path) as part:
         fig.savefig(part, format=kind, dpi=200, metadata=metadata)
     return path
 

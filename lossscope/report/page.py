@@ -55,7 +55,7 @@ def write_page(
     out, answer, title, lead = Path(out), answer or Answer(), show_text(title), show_text(lead)
     provenance = {show_text(key): show_text(value) for key, value in provenance.items()}
     require_names(sections, numbers or ())
-    with lock_folder(out, *_FOLDERS):
+    with lock_folder(out, *_FOLDERS), style.use({}):
         return _write(out, title, lead, sections, provenance, answer, numbers or {})
 
 

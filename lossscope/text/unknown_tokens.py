@@ -44,7 +44,8 @@ class UnknownTokens:
             )
         doubt = (
             f"{self.split_in_doubt} captions have a full stop inside, and each was cut as one sentence: nltk's data "
-            "punkt_tab, with which the authors split sentences, are not installed (python -m nltk.downloader punkt_tab)"
+            "punkt_tab, with which the authors split sentences, are not installed (python -P -m nltk.downloader "
+            "punkt_tab)"
         )
         return (text, doubt) if self.split_in_doubt else (text,)
 

@@ -18,12 +18,12 @@ import torch.distributed as dist
 from torch import Tensor, multiprocessing
 
 from lossscope.core.distributed import is_lost_process, process_group, use_loopback
+from lossscope.core.parent_process import no_modules_of_the_current_folder
 from lossscope.io.trusted_code import TrustedCode, trust, trusted_code
 
 from .verdict import describe_error
 
 TIMEOUT = 180.0  # seconds for all processes
-_SAFE_PATH = "PYTHONSAFEPATH"
 GRACE = 1.0  # seconds for the others to report once one has failed
 
 
@@ -107,7 +107,7 @@ def run_processes(function: Callable[..., Any], processes: int, *arguments: Any)
         common = (function, processes, folder, trusted_code(), arguments)
         running = [context.Process(target=_run, args=(rank, *common), daemon=True) for rank in range(processes)]
         try:
-            with _no_modules_of_the_current_folder():
+            with no_modules_of_the_current_folder():
                 for process in running:
                     process.start()
             _wait(running, Path(folder))
@@ -117,20 +117,6 @@ def run_processes(function: Callable[..., Any], processes: int, *arguments: Any)
                     process.kill()
                     process.join()
         return torch.load(Path(folder) / "result.pt", weights_only=False)  # written by rank 0 of this run
-
-
-@contextlib.contextmanager
-def _no_modules_of_the_current_folder() -> Iterator[None]:
-    """Start Python without the current folder among the folders of modules, where `python -c` puts it first."""
-    before = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_SAFE_PATH]
-        else:
-            os.environ[_SAFE_PATH] = before
 
 
 def _run(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lossscope.core.parent_process import SAFE_PATH, no_modules_of_the_current_folder
 from lossscope.errors import InputError, needing
 
 from .base import command, last_line
@@ -48,10 +49,11 @@ class Slurm:
         executor = submitit.AutoExecutor(folder=log.parent / "slurm", cluster=self.cluster)
         options: dict[str, Any] = {"timeout_min": self.minutes, "cpus_per_task": self.cpus, "name": "lossscope"}
         if self.cluster == "slurm":
-            options |= {"gpus_per_node": self.gpus}
+            options |= {"gpus_per_node": self.gpus, "slurm_setup": [f"export {SAFE_PATH}=1"]}
             options |= {"slurm_partition": self.partition} if self.partition else {}
         executor.update_parameters(**options)
-        return _SlurmJob(executor.submit(submitit.helpers.CommandFunction(command(arguments), verbose=False)))
+        with no_modules_of_the_current_folder():  # submitit starts `python -m`
+            return _SlurmJob(executor.submit(submitit.helpers.CommandFunction(command(arguments), verbose=False)))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lossscope.core.parent_process import SAFE_PATH
 from lossscope.errors import InputError
 
 from .base import Process
@@ -38,7 +39,7 @@ class Torchrun:
         options = ["--standalone", f"--nproc-per-node={self.processes}", "-m", "lossscope_cli"]
         threads = os.environ.get("OMP_NUM_THREADS", "1")
         environment = {**os.environ, "OMP_NUM_THREADS": threads, "LOSSSCOPE_PARENT": str(os.getpid())}
-        environment["PYTHONSAFEPATH"] = "1"  # -P reaches torchrun itself, not the processes that it starts
+        environment[SAFE_PATH] = "1"  # -P reaches torchrun itself, not the processes that it starts
         command = [sys.executable, "-P", "-m", "torch.distributed.run", *options, *arguments]
         return TorchrunProcess(command, log, environment)
 
