@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from lossscope.core.sides import QUERY_DOCUMENT, sides_entry
-from lossscope.datasets.formats.beir_files import read_judgements
+from lossscope.datasets.formats.beir_files import read_judgements, require_rows
 from lossscope.errors import InputError
 from lossscope.io.exact_texts import IN_RUNS
 from lossscope.io.frames import SUMMARY
@@ -46,7 +46,7 @@ def judge_run(run: Path | str, qrels: Path | str, cutoffs: Sequence[int] | None 
         cutoffs: k; 1, 5 and 10 unless given.
 
     Raises:
-        InputError: a line that cannot be read, a document twice for a query, or no query in both files.
+        InputError: a line that cannot be read, a document twice for a query, a file without any, or no query in both.
     """
     ks = require_cutoffs(CUTOFFS if cutoffs is None else cutoffs)
     judged: Judged = {
@@ -117,7 +117,7 @@ def summarise_run(run: Path | str, judged: JudgedRun) -> pd.DataFrame:
 
 
 def _read_run(run: Path | str) -> dict[str, dict[str, float]]:
-    """Return query -> document -> score. Raises InputError, naming the line, for a document twice."""
+    """Return query -> document -> score. Raises InputError for a document twice, by its line, and for no document."""
     ranked: dict[str, dict[str, float]] = defaultdict(dict)
     for entry in iter_run(str(run)):
         documents = ranked[entry.query]
@@ -125,6 +125,7 @@ def _read_run(run: Path | str) -> dict[str, dict[str, float]]:
             got = f"{shorten(entry.document)} again for {shorten(entry.query)}"
             raise InputError(f"{show_path(run)} must rank a document once per query; line {entry.line} has {got}")
         documents[entry.document] = entry.score
+    require_rows(str(run), ranked, "ranked documents")
     return dict(ranked)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from lossscope.io.json_runs import is_mteb_result
 from lossscope.io.reading import show_path
+from lossscope.io.text_files import MARK
 from lossscope.io.trec_files import is_run
 
 _SIDES = (("queries", "documents"), ("images", "captions"), ("embeddings", "labels"))  # that a dump has by these names
@@ -17,6 +18,7 @@ _MOST_FILES = 20  # of a folder that are looked at
 _ROWS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 _TABLES = {".csv": "csv({!r})", ".tsv": r"csv({!r}, sep='\t')", ".parquet": "parquet({!r})"}  # how pandas reads them
 _PICKLES = (".pkl", ".pickle")
+_EMPTY, _FEW_BYTES = (b"", b"{}", b"[]"), 4096  # content of files that hold nothing, and the longest such file
 _INDICES = {  # suffix -> library, and how its vectors are read
     ".faiss": ("faiss", "i = faiss.read_index({0!r})", "i.reconstruct_n(0, i.ntotal)"),
     ".index": ("faiss", "i = faiss.read_index({0!r})", "i.reconstruct_n(0, i.ntotal)"),
@@ -38,6 +40,8 @@ def how_to_convert(path: Path, folder_is_source: bool = False) -> str | None:
         folder_is_source: whether the folder that it is in is one.
     """
     suffix = path.suffix.lower()
+    if path.is_file() and path.stat().st_size <= _FEW_BYTES and path.read_bytes().removeprefix(MARK).strip() in _EMPTY:
+        return "it is empty, as a program that failed leaves a file. Write it anew"
     if is_mteb_result(path) or (path.is_dir() and any(map(is_mteb_result, sorted(path.glob("*.json"))[:_MOST_FILES]))):
         return (
             "it has MTEB's mean scores of a task, and no single queries to compare. Save predictions: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,8 @@ def test_a_model_and_a_file_are_audited_together() -> None:
 
 @each("change, says", [
     (lambda ids: [*ids[:7], "mine", *ids[8:]], "item 7 of its first side is 'mine', and the audit's 'row-7'"),
-    (lambda ids: ids[::-1], f"item 0 of its first side is 'row-{N - 1}', and the audit's 'row-0'"),
+    (lambda ids: ids[::-1], f"item 0 of its first side is 'row-{N - 1}', and the audit's 'row-0', in another order"),
+    (lambda ids: ["9", *ids[1:]], "item 0 of its first side is '9', and the audit's 'row-0'"),
 ])  # fmt: skip
 def test_ids_of_a_model_that_differ_from_those_of_the_data_are_shown(
     change: Callable[[list[str]], list[str]], says: str
@@ -118,6 +119,36 @@ def test_ids_of_a_model_that_differ_from_those_of_the_data_are_shown(
     assert result.exit_code == 1
     assert f"must be of the items of the audit; {says}. Take its own split" in message(result)
     assert "or write the ids of the data into the dump" in message(result)
+
+
+def test_a_dump_of_more_or_fewer_items_than_the_data_shows_the_first_that_differs() -> None:
+    """The message had the numbers of items, and no id of either side."""
+    ids = [row["id"] for row in ROWS]
+    for name, more, says in (
+        ("few.npz", ids[:-1], f"has {N - 1} items, the audit's {N}; item {N - 1} of its first side is missing"),
+        ("rows.npz", list(map(str, range(N - 1))), f"{N}; item 0 of its first side is '0', and the audit's 'row-0'"),
+        ("many.npz", [*ids, "more"], f"item {N} of its first side is 'more', and the audit's missing"),
+    ):
+        vectors = np.random.default_rng(0).normal(size=(len(more), 6))
+        np.savez(name, queries=vectors, documents=vectors, query_id=np.array(more))
+        shown = message(lossscope(f"audit {name} train.jsonl --out out"))
+        assert "must be of the items of the audit; its first side has" in shown and says in shown, shown
+
+
+@each("sides", [("query_id",), ("document_id",), ("query_id", "document_id")])
+def test_rows_of_a_dump_without_ids_are_those_of_the_data(sides: Sequence[str]) -> None:
+    """They were refused: item 0 of its first side is '0'. eval takes numbers of rows in judgements."""
+    write_dump("dump.npz", [row["id"] for row in ROWS])
+    expected = audit("train.jsonl", "dump.npz")
+    arrays = dict(np.load("dump.npz"))
+    np.savez("dump.npz", **{name: array for name, array in arrays.items() if name not in sides})
+    result = lossscope("audit", "train.jsonl", "dump.npz", *OPTIONS.removesuffix("--quiet").split(), "--out", "out")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(Path("out/audit.json").read_text())
+    assert {name for name in found if found[name] != expected[name]} <= {"notices", "sources", "fingerprint"}
+    named = " and ".join("first" if side == "query_id" else "second" for side in sides)
+    says = f"dump.npz has no ids on its {named} side: assuming that its rows, {N} and {N}, are those of the data"
+    assert says in message(result)
 
 
 def test_a_file_that_is_not_there_is_said() -> None:

@@ -103,6 +103,18 @@ def test_a_url_is_read_as_a_folder_is(root: str) -> None:
     assert remote.split("train").fingerprint == Beir(root, run=f"{root}/bm25.run").split("train").fingerprint
 
 
+@each("file, content", [
+    ("bm25.run", ""), ("bm25.run", "\n \n\r\n"), ("run.json", "{}"), ("run.json", '{"q1": {}}'), ("bm25.run", "\ufeff"),
+    ("qrels/train.tsv", ""), ("qrels/train.tsv", "\n\n"), ("qrels/train.tsv", "query-id\tcorpus-id\tscore\n"),
+])  # fmt: skip
+def test_a_run_and_judgements_without_a_line_are_refused(root: str, file: str, content: str) -> None:
+    """An empty run gave a split without mined negatives, as if no run had been named."""
+    Path(root, file).write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=rf"{file} must have (ranked documents|judgements); it has none"):
+        Beir(root, run=f"{root}/{'run.json' if file == 'run.json' else 'bm25.run'}").split("train")
+    Path(root, "qrels/train.tsv").write_text(QRELS["train"])
+
+
 @each("file, more, says", [
     ("qrels/train.tsv", "q1\td9\t1\n", r"line 5 of .*train\.tsv must name a document of corpus\.jsonl; it has no 'd9'"),
     ("qrels/train.tsv", "q9\td1\t1\n", r"line 5 of .*train\.tsv must name a query of queries\.jsonl; it has no 'q9'"),

@@ -81,6 +81,23 @@ def test_a_run_that_is_damaged_is_named(line: str, says: str, files: tuple[Path,
         judge_run(*files)
 
 
+@each("name, content", [
+    ("run", ""), ("run", "\n\n"), ("run", "\ufeff"), ("run", "{}"), ("qrels", ""), ("qrels", "\n"), ("qrels", "{}"),
+    ("qrels", "query-id\tcorpus-id\tscore\n"),
+])  # fmt: skip
+def test_a_run_or_judgements_without_a_line_are_refused(name: str, content: str, tmp_path: Path) -> None:
+    """The message was of queries: none of 0 is among those 6."""
+    files = {other: tmp_path / f"{other}.txt" for other in ("run", "qrels")}
+    for other, path in files.items():
+        path.write_text("\n".join(KNOWN[other]) + "\n")
+    files[name] = tmp_path / f"empty{'.json' if content == '{}' else '.txt'}"
+    files[name].write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=r"empty\..* must have (ranked documents|judgements); it has none"):
+        judge_run(*files.values())
+    shown = lossscope("eval", files["run"], "--judgements", files["qrels"])
+    assert shown.exit_code == 1 and ("it has none" in message(shown) or "it is empty" in message(shown))
+
+
 @each("text, expected", [("q Q0 d 1 0.5 tag\n", True), ("q Q0 d 1 x tag\n", False), ("q 0 d 1\n", False), ("", False)])
 def test_a_run_is_known_by_its_first_line(text: str, expected: bool, tmp_path: Path) -> None:
     (tmp_path / "a").write_text(text)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.facts import Facts
+from lossscope.core.row_numbers import RowNumbers
 from lossscope.core.types import Progress
 from lossscope.datasets.base import Split, Texts
+from lossscope.errors import InputError
 
 from .items import AuditedItems
 from .model_view import ModelView
@@ -45,3 +49,49 @@ class Material(AuditedItems, Facts):
         items = AuditedItems(first.relations, list(first.image_ids), list(first.caption_ids), progress)
         views = tuple(ModelView.of(source, items, top) for source in sources)
         return cls(items.relations, items.image_ids, items.caption_ids, progress, views, split, training)
+
+
+def take_ids(source: SplitEmbeddings, items: Split | SplitEmbeddings) -> tuple[SplitEmbeddings, tuple[str, ...]]:
+    """Return a source with the ids of the items, and notices: a side without ids has its rows in their order.
+
+    Args:
+        source: of the audit.
+        items: of its data, or its first source.
+
+    Raises:
+        InputError: the source has other items, as the first id that differs says.
+    """
+    pairs = (("first", source.image_ids, items.image_ids), ("second", source.caption_ids, items.caption_ids))
+    matched = [side for side, ids, audited in pairs if list(ids) != list(audited)]
+    for side, ids, audited in pairs:
+        if side in matched and not (len(ids) == len(audited) and _are_rows(ids)):
+            raise InputError(
+                f"{source.name} must be of the items of the audit; {_difference(ids, audited, side)}. Take its own "
+                "split (--split), or write the ids of the data into the dump"
+            )
+    if not matched:
+        return source, ()
+    taken = replace(
+        source, image_ids=list(items.image_ids), caption_ids=list(items.caption_ids), read_texts=None
+    )  # its texts are by its own ids
+    rows = f"{len(items.image_ids):,} and {len(items.caption_ids):,}"
+    return taken, (
+        f"{source.name} has no ids on its {' and '.join(matched)} side: assuming that its rows, {rows}, are those of "
+        "the data in their order. If they are in another order, write the ids of the data into the dump",
+    )
+
+
+def _are_rows(ids: Sequence[str]) -> bool:
+    return list(ids) == list(RowNumbers(len(ids)))
+
+
+def _difference(ids: Sequence[str], audited: Sequence[str], side: str) -> str:
+    """Say how the ids of a source differ from the audit's, with the first that do."""
+    row, *two = next((row, a, b) for row, (a, b) in enumerate(zip_longest(ids, audited)) if a != b)
+    first, second = ("missing" if id is None else f"{id!r:.60}" for id in two)
+    numbers = f"its {side} side has {len(ids):,} items, the audit's {len(audited):,}; "
+    order = ", in another order" if sorted(ids) == sorted(audited) else ""
+    return (
+        f"{numbers if len(ids) != len(audited) else ''}item {row} of its {side} side is {first}, and the audit's "
+        f"{second}{order}"
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lossscope.core.choices import WHOLE
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.datasets.base import Dataset
+from lossscope.datasets.base import Dataset, Split
 from lossscope.datasets.lint.targets import data_spec, is_rows
 from lossscope.errors import InputError
 from lossscope.io.run_folder import epoch_of
@@ -16,7 +16,7 @@ from lossscope.io.shipped import require_source
 from lossscope.registry import build
 from lossscope.sources.base import read_source
 
-from ..parts.material import Material
+from ..parts.material import Material, take_ids
 from .join_splits import join_sources, join_splits
 from .options import AuditOptions
 
@@ -83,10 +83,14 @@ def read_inputs(paths: Sequence[Path | str], options: AuditOptions, splits: Sequ
     training = None
     if dataset is not None and not {"train", WHOLE}.intersection(wanted) and "train" in dataset.splits():
         training = dataset.split("train")
+    first: Split | SplitEmbeddings = sources[0] if split is None else split
+    taken = [(source, ()) if source.pair_scorer is not None else take_ids(source, first) for source in sources]
+    sources = tuple(source for source, _ in taken)
     material = Material.of(sources, split, training, options.top, options.source.progress)
     known = {notice for source in sources for notice in source.notices}
     notices = dict.fromkeys(notice for part in loaded for notice in part.notices if notice not in known)
-    return Inputs(sources, tuple(epoch_of(Path(path)) for path in paths), material, tuple(notices))
+    matched = dict.fromkeys(notice for _, of_source in taken for notice in of_source)
+    return Inputs(sources, tuple(epoch_of(Path(path)) for path in paths), material, (*notices, *matched))
 
 
 def split_names(paths: Sequence[Path | str], options: AuditOptions) -> tuple[str, ...]:

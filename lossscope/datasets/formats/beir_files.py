@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sized
 
 from lossscope.errors import InputError
 from lossscope.io.json_files import expect, identifier, shorten
@@ -33,7 +33,7 @@ def read_texts(location: str, wanted: Collection[str] | None = None) -> dict[str
 def read_judgements(location: str) -> dict[str, dict[str, tuple[float, int]]]:
     """Return query -> document -> (score, line), in the order of the lines.
 
-    Raises InputError for a line that cannot be read, and for a pair that is judged twice.
+    Raises InputError for a line that cannot be read, for a pair that is judged twice, and for a file without any.
     """
     judged: dict[str, dict[str, tuple[float, int]]] = {}
     for judgement in iter_judgements(location):
@@ -45,7 +45,20 @@ def read_judgements(location: str) -> dict[str, dict[str, tuple[float, int]]]:
                 f"{documents[judgement.document][1]}"
             )
         documents[judgement.document] = judgement.score, judgement.line
+    require_rows(location, judged, "judgements")
     return judged
+
+
+def require_rows(location: str, rows: Sized, what: str) -> None:
+    """Raise InputError for a file of judgements or of a run without a single one, as a program that failed leaves it.
+
+    Args:
+        location: of the file.
+        rows: what it holds, by query.
+        what: it must hold.
+    """
+    if not len(rows):
+        raise InputError(f"{show_path(location)} must have {what}; it has none. Write it anew, or leave it out")
 
 
 def read_ranking(location: str, queries: Collection[str], known: Collection[str]) -> dict[str, dict[str, int]]:
@@ -57,11 +70,14 @@ def read_ranking(location: str, queries: Collection[str], known: Collection[str]
         known: ids of all queries.
 
     Raises:
-        InputError: a line that cannot be read, a query that is not known, or a document twice, by its line.
+        InputError: a line that cannot be read, a query that is not known, or a document twice, by its line; a file
+            without a ranked document.
     """
     ranked: dict[str, dict[str, tuple[float, int]]] = {}
+    met = set[str]()
     for entry in iter_run(location):
         query = entry.query
+        met.add(query)
         if query not in known:
             raise InputError(_unknown(location, entry.line, "query", entry.query, "queries.jsonl"))
         if query in queries:
@@ -72,6 +88,7 @@ def read_ranking(location: str, queries: Collection[str], known: Collection[str]
                     f"{show_path(location)} must rank a document once per query; line {entry.line} has {got}"
                 )
             documents[entry.document] = entry.score, entry.line
+    require_rows(location, met, "ranked documents")
     return {
         query: {document: line for document, (_, line) in sorted(scores.items(), key=lambda item: -item[1][0])}
         for query, scores in ranked.items()
