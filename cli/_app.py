@@ -20,6 +20,7 @@ from typer.models import CommandInfo
 
 from lossscope.errors import InputError, Interrupted, OptionError
 
+from ._bus_errors import explain_bus_errors
 from ._errors import explain, is_memory
 from ._form import Form
 from ._options import Debug, Quiet, Verbose, resolve_device, usage
@@ -118,14 +119,18 @@ def command(
 
         @end_process()
         def run(**given: Any) -> Any:
+            from lossscope.io.file_states import watch_mapped_files
+
             try:
                 with (
                     until_its_end(),
+                    watch_mapped_files(),
                     trust_typed(given),
                     join_job(work.processes, with_existing_sources(given)) as ready,
                 ):
                     arguments = form.arguments(ready)
                     _import(work.imports)
+                    explain_bus_errors()
                     return function(**arguments)
             except BrokenPipeError:
                 raise  # the reader of the output has gone, which click ends quietly

@@ -23,6 +23,7 @@ from .engine.options import trained_options
 from .engine.selection import USUAL_OBJECTIVES, Selection, objective_specs
 from .engine.sweep import Sweep
 from .errors import InputError
+from .io.file_states import watch_mapped_files
 from .io.files import fingerprint_of
 from .io.trusted_code import require_trusted, trust
 from .objectives.custom.as_objective import ObjectiveLike, as_objective
@@ -99,7 +100,7 @@ def diagnose(
     words = [probes] if isinstance(probes, str) else list(probes)
     given: Sequence[ObjectiveLike] = [] if objectives is None else _listed(objectives)
     named = (*words, *(objective for objective in given if isinstance(objective, str)), request.get("data"))
-    with trust(named, any_file=bool(request.get("trust_code"))):
+    with trust(named, any_file=bool(request.get("trust_code"))), watch_mapped_files():
         embedded = _embedded(source, request)
         selection = Selection.of(words)
         notes = [*embedded.warnings, *embedded.notices]

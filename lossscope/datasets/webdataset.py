@@ -105,7 +105,7 @@ def _read_text(item: TarMember) -> str:
         raise InputError(f"{item} must be of at most {MAX_TEXT_BYTES} bytes; it is of {item.size}")
     try:
         content = item.read()
-    except (OSError, EOFError) as problem:
+    except OSError as problem:
         raise InputError(f"{item} must be UTF-8 text; got {problem}") from None
     return decode_utf8(content, str(item))
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from lossscope.errors import InputError
 
 from .exact_texts import IN_ARRAYS
+from .file_states import FileState, note_mapped
 from .files import require_file
 from .reading import reading, show_path
 from .zip_members import require_plain_members
@@ -23,6 +24,7 @@ _KINDS = "biufcSU"  # booleans, numbers and texts
 _MAX_DIMENSIONS = 32
 _LAST_LETTER, _HALVES = 0x10FFFF, (0xD800, 0xDFFF)  # of Unicode, and halves of surrogate pairs
 _CHUNK = 1 << 20  # bytes
+LARGE = 1 << 30  # bytes from which an array stays on disk
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,14 @@ def open_npy(path: Path | str, mode: Literal["r", "c"] = "r") -> npt.NDArray[Any
         if not header.bytes:
             return np.zeros(header.shape, header.dtype)
         return np.memmap(file, header.dtype, mode, header.start, header.shape, order)
+
+
+def in_memory_if_small(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a mapped array in memory, where no writer can change it; one of a gigabyte stays mapped and watched."""
+    if isinstance(array, np.memmap) and array.nbytes >= LARGE:
+        note_mapped(FileState.of(str(array.filename)))
+        return array
+    return np.array(array)
 
 
 def read_npy(path: Path | str) -> npt.NDArray[Any]:

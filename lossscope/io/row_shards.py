@@ -14,7 +14,8 @@ import numpy.typing as npt
 from lossscope.errors import InputError
 
 from .arrays import NpyHeader, read_npy_header
-from .files import fingerprint_of, require_file
+from .file_states import FileState, unchanged_since
+from .files import fingerprint_of
 from .locations import is_url, open_location, path_of
 from .reading import reading, show_path
 from .url_files import read_ranges, size_of_url, version_of_url
@@ -30,16 +31,17 @@ class Shard:
 
     location: str  # path or URL
     header: NpyHeader
-    version: str  # changes when the file does: its size and its time, or what the store calls its version
+    version: str  # changes when the file does: its time, or what the store calls its version
+    state: FileState | None  # of a local file, which must stay as it is
 
     @classmethod
     def open(cls, location: str) -> Shard:
         """Read the header. Raises InputError when it is damaged, of other than rows of floats, or of another size."""
         if is_url(location):
-            size, version = size_of_url(location), version_of_url(location)
+            state, size, version = None, size_of_url(location), version_of_url(location)
         else:
-            about = require_file(path_of(location)).stat()
-            size, version = about.st_size, str(about.st_mtime_ns)
+            state = FileState.of(path_of(location))
+            size, version = state.size, str(state.changed)
         with open_location(location) as stream, reading(location, "a whole .npy file", "Write it again"):
             header = read_npy_header(stream, show_path(location), size)
         if len(header.shape) != 2 or header.dtype.kind != "f" or header.fortran:
@@ -48,7 +50,7 @@ class Shard:
                 f"shards must be rows of floats, one row after the other; {show_path(location)} holds {header.dtype} "
                 f"{header.shape}{order}"
             )
-        return cls(location, header, version)
+        return cls(location, header, version, state)
 
     def __len__(self) -> int:
         return self.header.shape[0]
@@ -76,14 +78,14 @@ class Shard:
     def _read_runs(self, runs: Sequence[tuple[int, int]]) -> npt.NDArray[Any]:
         first, size, (_, width) = self.header.start, self._row_bytes, self.header.shape
         ranges = [(first + a * size, first + b * size) for a, b in runs]
-        parts = read_ranges(self.location, ranges) if is_url(self.location) else _read_ranges(self.location, ranges)
+        parts = read_ranges(self.location, ranges) if self.state is None else _read_ranges(self.state, ranges)
         return np.frombuffer(b"".join(parts), self.header.dtype).reshape(-1, width)
 
 
-def _read_ranges(location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+def _read_ranges(state: FileState, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
     """Return ranges of bytes of a local file, read, not mapped: memory is that of the ranges."""
-    path, parts = path_of(location), []
-    with reading(path, "a whole .npy file", "Write it again"), open(path, "rb") as file:
+    path, parts = state.path, []
+    with unchanged_since(state), reading(path, "a whole .npy file", "Write it again"), open(path, "rb") as file:
         for start, stop in ranges:
             file.seek(start)
             parts.append(file.read(stop - start))

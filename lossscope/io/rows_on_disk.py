@@ -13,6 +13,7 @@ import numpy.typing as npt
 from lossscope.errors import InputError
 
 from .arrays import open_npy, read_npy
+from .file_states import FileState
 from .files import write_atomically
 from .reading import show_path
 from .temporary_files import reserve
@@ -23,15 +24,22 @@ _Rows = npt.NDArray[np.int64]
 class RowsOnDisk:
     """Rows (N, ...), memory-mapped; each is compared with its checksum when it is read for the first time.
 
+    Where another writer changes the file meanwhile, each is compared again; rows without checksums are then an error.
+
     Args:
-        file: of the rows, for messages.
+        state: of the file of the rows when it was opened.
         rows: (N, ...), memory-mapped.
         checksums: (N,) uint32; None for rows that other programs wrote.
     """
 
-    def __init__(self, file: Path, rows: npt.NDArray[Any], checksums: npt.NDArray[np.uint32] | None) -> None:
-        self.file, self._rows, self._checksums = file, rows, checksums
+    def __init__(self, state: FileState, rows: npt.NDArray[Any], checksums: npt.NDArray[np.uint32] | None) -> None:
+        self._state, self._rows, self._checksums = state, rows, checksums
         self._compared = np.zeros(len(rows), bool)
+
+    @property
+    def file(self) -> Path:
+        """The file of the rows, for messages."""
+        return self._state.path
 
     @classmethod
     def open(cls, file: Path) -> RowsOnDisk:
@@ -39,11 +47,11 @@ class RowsOnDisk:
 
         Raises InputError when it is missing or damaged, has no rows, or its checksums are not one for each row.
         """
-        rows, beside = open_npy(file), checksum_file(file)
+        state, rows, beside = FileState.of(file), open_npy(file), checksum_file(file)
         if rows.ndim < 1:
             raise InputError(f"{show_path(file)} must be an array of rows; it is one number")
         if not beside.exists():
-            return cls(file, rows, None)
+            return cls(state, rows, None)
         checksums = read_npy(beside)
         if checksums.shape != (len(rows),) or checksums.dtype != np.uint32:
             what = f"uint32 ({len(rows)},), one for each row of {file.name}"
@@ -51,7 +59,7 @@ class RowsOnDisk:
                 f"{show_path(beside)} must be {what}; got {checksums.dtype} {checksums.shape}. Copy both again; "
                 "if you replaced the rows on purpose, remove it"
             )
-        return cls(file, rows, checksums)
+        return cls(state, rows, checksums)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -66,12 +74,15 @@ class RowsOnDisk:
 
     def select(self, rows: slice) -> RowsOnDisk:
         """Return some of the rows, still on disk."""
-        return RowsOnDisk(self.file, self._rows[rows], None if self._checksums is None else self._checksums[rows])
+        checksums = None if self._checksums is None else self._checksums[rows]
+        return RowsOnDisk(self._state, self._rows[rows], checksums)
 
     def take(self, rows: _Rows | slice) -> npt.NDArray[Any]:
         """Return rows in memory. Raises InputError for one that is not what was written."""
+        self._notice_writers()  # a row behind the end of a mapped file would end the process
         numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows)
         values = np.array(self._rows[rows]) if isinstance(rows, slice) else np.asarray(self._rows[numbers])
+        self._notice_writers()
         if self._checksums is not None:
             new = np.flatnonzero(~self._compared[numbers])
             self._compare(numbers[new], values[new], self._checksums)
@@ -82,6 +93,15 @@ class RowsOnDisk:
         with np.errstate(over="ignore"):
             values = np.asarray(self.take(rows), dtype=np.float32)
         return values, np.atleast_1d(np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
+
+    def _notice_writers(self) -> None:
+        """Forget which rows were compared if the file was written again. Raises InputError without their checksums."""
+        if self._state.is_rewritten:
+            now = FileState.of(self.file)
+            if self._checksums is None or now.size != self._state.size:
+                self._state.require_not_rewritten()
+            self._state = now
+            self._compared[:] = False
 
     def _compare(self, rows: _Rows, values: npt.NDArray[Any], checksums: npt.NDArray[np.uint32]) -> None:
         """Raise InputError for the first row that is not what was written."""

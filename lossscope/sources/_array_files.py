@@ -9,7 +9,7 @@ import numpy as np
 
 from lossscope.core.request import Request
 from lossscope.errors import InputError
-from lossscope.io.arrays import open_npy
+from lossscope.io.arrays import in_memory_if_small, open_npy
 from lossscope.io.number_tables import is_number_table, read_number_table
 from lossscope.io.reading import show_path
 
@@ -41,7 +41,7 @@ def _read_matrix(path: Path, request: Request) -> tuple[dict[str, Any], list[str
 
     Raises InputError for any other matrix, and for a square one whose rows have unit length, as embeddings have.
     """
-    array, name = open_npy(path, "c"), show_path(path)
+    array, name = in_memory_if_small(open_npy(path, "c")), show_path(path)
     is_square = array.ndim == 2 and array.shape[0] == array.shape[1]
     if not is_square and (array.ndim != 2 or request.caption_image is None):
         raise InputError(f"{path} must be embeddings of two sides (.npz) or a model; {how_to_convert(path)}")

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.errors import InputError, needing
-from lossscope.io.arrays import open_npy, read_npy, read_npz
+from lossscope.io.arrays import LARGE, in_memory_if_small, open_npy, read_npy, read_npz
 from lossscope.io.column_types import ColumnType
+from lossscope.io.file_states import unchanged
 from lossscope.io.files import fingerprint, fingerprint_of, read_safetensors, require_file, write_atomically
 from lossscope.io.manifests import read_manifest, write_manifest
 from lossscope.io.parquet_tables import read_parquet
@@ -27,10 +28,10 @@ NAMES = ("images", "captions", "similarity")
 _TABLE = ("caption_image", "image_id", "caption_id", "caption")  # columns of metadata.parquet that are read
 _TABLE_TYPES: Mapping[str, ColumnType] = {"caption_image": "number", "caption": "text"}
 _INDICES = (".faiss", ".index")
+_READ = (".npy", ".parquet", *_INDICES)  # of a folder
 _INDEX_HEADER = 256  # bytes that a flat index has beside its vectors, at most
 _FLAT = (b"IxFI", b"IxF2", b"IxFl")  # first bytes of flat indices, then d and the number of vectors
 _SHA = "rows"  # entry of the manifest of concatenated shards: SHA-256 of their file
-_LARGE = 1 << 30  # bytes from which shards are concatenated on disk instead of in memory
 
 
 def read_rows(path: Path) -> Any:
@@ -52,16 +53,22 @@ def read_arrays(path: Path, cache: Path | None = None) -> tuple[dict[str, Any], 
         cache: folder where large shards are concatenated; None: in memory.
 
     Raises:
-        InputError: a file is missing, damaged, of another format, or holds pickled objects.
+        InputError: a file is missing, damaged, of another format, changes meanwhile, or holds pickled objects.
     """
     if path.is_dir():
         return _read_folder(path, cache)
-    if require_file(path).suffix == ".safetensors":
-        return dict(read_safetensors(path)), fingerprint(path)
-    return dict(read_npz(path)), fingerprint(path)
+    with unchanged(path):
+        if path.suffix == ".safetensors":  # whose tensors are mapped into memory
+            return {name: tensor.clone() for name, tensor in read_safetensors(path).items()}, fingerprint(path)
+        return dict(read_npz(path)), fingerprint(path)
 
 
 def _read_folder(path: Path, cache: Path | None) -> tuple[dict[str, Any], str]:
+    with unchanged(*(file for file in path.iterdir() if file.suffix in _READ)):
+        return _read_files(path, cache)
+
+
+def _read_files(path: Path, cache: Path | None) -> tuple[dict[str, Any], str]:
     arrays: dict[str, Any] = {}
     files_read = []
     for name in NAMES:
@@ -82,13 +89,13 @@ def _read_folder(path: Path, cache: Path | None) -> tuple[dict[str, Any], str]:
 
 
 def _concatenate(files: list[Path], cache: Path | None) -> Any:
-    """Return the rows of all shards, memory-mapped; several large shards are concatenated into a file of the cache."""
+    """Return the rows of all shards, memory-mapped if large; several are concatenated into a file of the cache."""
     parts = [open_npy(file, "c") for file in files]
     _require_one_width(files, parts)
     if len(parts) == 1:
-        return parts[0]
+        return in_memory_if_small(parts[0])
     shape, dtype = (sum(len(part) for part in parts), *parts[0].shape[1:]), np.result_type(*parts)
-    if cache is not None and np.prod(shape) * dtype.itemsize >= _LARGE:
+    if cache is not None and np.prod(shape) * dtype.itemsize >= LARGE:
         cached = cache / f"{fingerprint_of('joined', *(fingerprint(file) for file in files))}.npy"
         with contextlib.suppress(OSError):  # a full or read-only disk: in memory
             if not _is_whole(cached):

@@ -15,6 +15,7 @@ from lossscope.core.request import Request
 from lossscope.core.sides import Sides
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
+from lossscope.io.file_states import unchanged
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.reading import show_path
 from lossscope.io.vector_cache import cache_folder
@@ -36,11 +37,13 @@ def read_dump(path: Path, request: Request) -> SplitEmbeddings:
         arrays, origin = read_arrays(path, cache_folder() if request.cache else None)
         notices, chosen = list[str](), None
     else:
-        arrays, notices, chosen = read_array_file(path, request)
-        origin = fingerprint_of(fingerprint(path), *([chosen] if chosen else []))
+        with unchanged(path):
+            arrays, notices, chosen = read_array_file(path, request)
+            origin = fingerprint_of(fingerprint(path), *([chosen] if chosen else []))
     if request.caption_image is not None:
-        arrays["caption_image"] = read_rows(request.caption_image)
-        origin = fingerprint_of(origin, fingerprint(request.caption_image))
+        with unchanged(request.caption_image):
+            arrays["caption_image"] = read_rows(request.caption_image)
+            origin = fingerprint_of(origin, fingerprint(request.caption_image))
     has_vectors = {"images", "captions"} <= arrays.keys()
     sides = declared_sides(arrays, request.sides, path)
     if sides is not None and not _is_of_captions(arrays, sides, request.sides):

@@ -16,6 +16,7 @@ from lossscope.core.row_numbers import RowNumbers
 from lossscope.core.sides import Sides
 from lossscope.core.vector_shards import VectorShards
 from lossscope.errors import InputError
+from lossscope.io.file_states import unchanged
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.locations import is_url, open_location, path_of
 from lossscope.io.parquet_tables import read_parquet
@@ -115,7 +116,8 @@ def _caption_image(
         notices: gets one of columns that are not read.
     """
     if stated is not None:
-        return {"caption_image": read_rows(stated)}, [fingerprint(stated)]
+        with unchanged(stated):
+            return {"caption_image": read_rows(stated)}, [fingerprint(stated)]
     table = next((file for file in files if _name(file) == _TABLE), None)
     if table is None:
         return {}, []

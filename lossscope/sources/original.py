@@ -8,6 +8,7 @@ from pathlib import Path
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.request import Request
 from lossscope.encoders.released.signs import content_files, is_configured, looks_released
+from lossscope.io.file_states import unchanged
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.pickles.torch_zip import is_torchscript
 from lossscope.io.reading import show_path
@@ -47,14 +48,16 @@ class OriginalFile:
         )
 
     def read(self, request: Request) -> SplitEmbeddings:
-        checkpoint, notices = self._open(request)
+        with unchanged(*content_files(self.path)):
+            checkpoint, notices = self._open(request)
+            origin = self._fingerprint(request)
         if self.path.is_dir() and request.data is None:
             checkpoint = replace(checkpoint, data=_built_in_data(checkpoint))
             notices += (f"{self.path} names no data: using the built-in {checkpoint.data}; --data names others",)
         return embed_checkpoint(
             checkpoint,
             self.path,
-            self._fingerprint(request),
+            origin,
             checkpoint.objective or None,
             request,
             show_path(self.path),

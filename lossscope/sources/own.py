@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.request import Request
+from lossscope.io.file_states import unchanged
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.reading import naming
 from lossscope.io.shipped import name_of_source
@@ -46,10 +47,11 @@ class Own:
 
     def read(self, request: Request) -> SplitEmbeddings:
         path = self._file
-        checkpoint = Checkpoint.load(path)
+        with unchanged(path):
+            checkpoint = Checkpoint.load(path)
+            origin = fingerprint_of(*sorted(checkpoint.digests.values())) if checkpoint.digests else fingerprint(path)
         with naming(path, "a checkpoint whose parts can be built"):
             objective = _objective(checkpoint, path)
-        origin = fingerprint_of(*sorted(checkpoint.digests.values())) if checkpoint.digests else fingerprint(path)
         embedded = embed_checkpoint(checkpoint, path, origin, objective, request, name_of_source(self.path))
         with naming(path, "a checkpoint whose parts can be built"):
             return replace(embedded, warnings=_warnings(checkpoint, request))

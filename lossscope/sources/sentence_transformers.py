@@ -15,6 +15,7 @@ from lossscope.core.float32_products import float32_products
 from lossscope.core.request import Request
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError, needing
+from lossscope.io.file_states import FileState, unchanged_since
 from lossscope.io.files import fingerprint, require_file
 from lossscope.io.json_files import read_json
 from lossscope.io.reading import reading, shorten_message, show_path
@@ -77,22 +78,30 @@ class SentenceTransformersFolder:
             notices.append(f"{self.path} names no data: using the built-in {_DATA}; --data names others")
         if others:
             notices.append(f"--encoder-option is not used: the modules of {self.path} say how texts are read")
-        files = {str(file.relative_to(self.path)): fingerprint(file) for file in self._files()}
-        vectors = self.text_vectors(request, files, precision)
+        states = [FileState.of(file) for file in self._files()]
+        files = {str(state.path.relative_to(self.path)): fingerprint(state.path) for state in states}
+        vectors = self.text_vectors(request, files, precision, states)
         stated = [*files.values(), *precision.stated]
         return TextModel(self.path, vectors, stated, _OBJECTIVE).split(split, tuple(notices))
 
-    def text_vectors(self, request: Request, files: Mapping[str, str], precision: Precision = AS_STORED) -> TextVectors:
+    def text_vectors(
+        self,
+        request: Request,
+        files: Mapping[str, str],
+        precision: Precision = AS_STORED,
+        states: Sequence[FileState] = (),
+    ) -> TextVectors:
         """Return the vectors of texts, whose model is opened when a text must be encoded.
 
         Args:
             request: how the folder is read.
             files: name -> fingerprint of its files.
             precision: of the numbers.
+            states: of these files, before their fingerprints were taken.
         """
         modules = read_modules(self.path)
         alike = reads_sides_alike(modules, require_cosine(self.path))
-        model = cache(lambda: self._open(request, self.path / modules[0]["path"], precision))
+        model = cache(unchanged_since(*states)(lambda: self._open(request, self.path / modules[0]["path"], precision)))
         packages, kind = ("sentence-transformers",), " ".join(("sentence-transformers", *precision.stated))
         return TextVectors(
             lambda texts, side: self._encode(texts, side, model()),

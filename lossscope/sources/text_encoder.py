@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.request import Request
 from lossscope.errors import InputError
+from lossscope.io.file_states import FileState, unchanged_since
 from lossscope.io.files import fingerprint
 from lossscope.io.reading import reading
 from lossscope.registry import build
@@ -56,10 +57,12 @@ class TextEncoderFolder:
         if request.data is None:
             raise InputError(f"--data is needed: {self.path} names no data, e.g. --data {_DATA}")
         data = build("datasets", request.data)
-        network = open_text_network(self.path, request.device, precision.dtype or torch.float32)
-        length = _max_length(options["max_length"], network.longest, self.path)
         content = sorted(file for file in self.path.iterdir() if file.suffix in _CONTENT and file.is_file())
+        still = unchanged_since(*map(FileState.of, content))
+        network = open_text_network(self.path, request.device, precision.dtype or torch.float32)
+        network = replace(network, open=still(network.open))
         files = {file.name: fingerprint(file) for file in content}
+        length = _max_length(options["max_length"], network.longest, self.path)
         stated = [f"{name}={value}" for name, value in {**options, "max_length": str(length)}.items()]
         stated += precision.stated
         rows = TextVectors(

@@ -264,7 +264,7 @@ def test_for_an_unknown_kind_of_file_the_kinds_are_listed(tmp_path: Path) -> Non
 
 def test_large_shards_are_concatenated_once_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOSSSCOPE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("lossscope.sources._arrays._LARGE", 100)
+    monkeypatch.setattr("lossscope.sources._arrays.LARGE", 100)
     folder = tmp_path / "dump"
     folder.mkdir()
     rows = torch.nn.functional.normalize(torch.randn(12, 8), dim=1).numpy()

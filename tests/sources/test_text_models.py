@@ -23,6 +23,8 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.request import Request
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
+from lossscope.sources import sentence_transformers
+from lossscope.sources import text_encoder as text_encoder_source
 from lossscope.sources._row_cache import RowCache
 from lossscope.sources._text_model import TextModel
 from lossscope.sources._text_network import TextNetwork
@@ -31,6 +33,7 @@ from lossscope.sources.base import find_source, load
 from lossscope.sources.original import OriginalFile
 from lossscope.sources.text_encoder import TextEncoderFolder, pool_tokens
 from tests.each import each
+from tests.rewriting import STAYS, replace
 from tests.sources import test_folders
 from tests.sources.text_folders import DATA, change_config, text_encoder, texts_of, words
 
@@ -394,6 +397,7 @@ def test_folders_of_pictures_and_texts_are_not_text_encoders(tmp_path: Path) -> 
     assert not TextEncoderFolder.accepts(sentences)
 
 
+FINGERPRINTS: dict[str, Any] = {"text_encoder": text_encoder_source, "sentence_transformers": sentence_transformers}
 PROMPTS = {"query": "what is asked: ", "document": "it is known: "}
 
 
@@ -427,6 +431,25 @@ def test_a_sentence_model_says_what_of_the_options_is_not_used(tmp_path: Path) -
     notices = read(folder, "pooling=cls").notices
     assert any("--encoder-option is not used: the modules of" in notice for notice in notices)
     assert not any("--encoder-option" in notice for notice in read(folder).notices)
+
+
+@each("kind", ["text_encoder", "sentence_transformers"])
+def test_a_model_that_is_replaced_after_its_fingerprint_was_taken_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cache would have had its vectors under the fingerprint of the model before."""
+    folder = text_encoder(tmp_path / "model") if kind == "text_encoder" else sentence_folder(tmp_path)
+    taken = FINGERPRINTS[kind].fingerprint
+
+    def early(path: Path) -> str:
+        print_of_file: str = taken(path)
+        if path.name == "model.safetensors":
+            replace(path)
+        return print_of_file
+
+    monkeypatch.setattr(FINGERPRINTS[kind], "fingerprint", early)
+    with pytest.raises(InputError, match=STAYS.format(name=r"model\.safetensors", got="was written again")):
+        read(folder, cache=True)
 
 
 def test_a_sentence_model_that_lacks_weights_is_one_message(tmp_path: Path) -> None:

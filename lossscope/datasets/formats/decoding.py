@@ -96,6 +96,8 @@ def _open(path: Path | TarMember, convert: Callable[[Image.Image], Image.Image])
                 raise ValueError("no pixels")
             return convert(image)
     except Exception as problem:  # Pillow can raise anything for a damaged file
+        if isinstance(problem, InputError) and isinstance(path, TarMember):
+            raise  # the tar changed: no picture of it is damaged
         reason = f"{type(problem).__name__} ({problem})"
         if isinstance(problem, FileNotFoundError):
             reason = "no such file"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from lossscope.errors import InputError
-from lossscope.io.files import require_file
+from lossscope.io.file_states import FileState, unchanged_since
 from lossscope.io.reading import explain_failure
 
 _BLOCK = 512
@@ -28,6 +28,7 @@ class TarMember:
     name: str
     offset: int  # first byte of the content in the tar
     size: int  # in bytes
+    state: FileState  # of the tar when it was indexed
 
     def __str__(self) -> str:
         return f"{self.shard}:{self.name}"
@@ -37,13 +38,10 @@ class TarMember:
         return io.BytesIO(self.read())
 
     def read(self) -> bytes:
-        """Return its bytes. Raises OSError when the tar is missing, EOFError when it has become shorter."""
-        with open(self.shard, "rb") as file:
+        """Return its bytes. Raises InputError when the tar is no longer what it was when it was indexed."""
+        with unchanged_since(self.state), open(self.shard, "rb") as file:
             file.seek(self.offset)
-            content = file.read(self.size)
-        if len(content) != self.size:
-            raise EOFError(f"{self.size - len(content)} bytes less than the index says")
-        return content
+            return file.read(self.size)
 
     def stat(self) -> _Size:
         """Return what is known without reading: st_size."""
@@ -55,14 +53,15 @@ def list_members(shard: Path) -> Iterator[TarMember]:
 
     Raises InputError when it is missing, compressed, cut off, or no tar.
     """
-    size = require_file(shard).stat().st_size
+    state = FileState.of(shard)
+    size = state.size
     try:
         with tarfile.open(shard, "r:") as tar:
             for item in tar:
                 _require_plain(shard, item)
                 if item.isreg():
                     _require_inside(shard, item, size)
-                    yield TarMember(shard, item.name, item.offset_data, item.size)
+                    yield TarMember(shard, item.name, item.offset_data, item.size, state)
             end = tar.offset
     except InputError:
         raise

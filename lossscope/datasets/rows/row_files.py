@@ -11,9 +11,10 @@ from typing import Any
 from lossscope.errors import InputError
 from lossscope.io.column_blocks import ColumnBlock, Keep, Only
 from lossscope.io.csv_rows import iter_csv_rows
+from lossscope.io.file_states import FileState, unchanged_since
 from lossscope.io.json_files import shorten
 from lossscope.io.json_lines import iter_json_lines
-from lossscope.io.locations import is_url, list_files, location_exists, size_of, suffix_of
+from lossscope.io.locations import is_url, list_files, location_exists, path_of, size_of, suffix_of
 from lossscope.io.parquet_rows import iter_parquet_rows
 from lossscope.io.reading import show_path
 from lossscope.io.saved_datasets import iter_saved_rows
@@ -47,6 +48,7 @@ class RowFiles:
     ids: IdTexts | None = None  # the texts of rows of ids
     # number of a file -> which column has which role, as the last pass over all of its blocks decided
     _choices: dict[int, ColumnChoice] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _states: dict[str, FileState] = field(default_factory=dict, init=False, compare=False, repr=False)  # of local files
 
     @classmethod
     def parse(cls, text: str, names: ColumnNames, cut: float | None = None, ids: IdTexts | None = None) -> RowFiles:
@@ -69,19 +71,32 @@ class RowFiles:
     def blocks(self, only: Collection[tuple[int, int]] | None = None) -> Iterator[RowBlock]:
         """Yield the rows of all files in blocks.
 
-        Raises InputError, naming file and line, for a row that cannot be used.
+        Raises InputError, naming file and line, for a row that cannot be used, and for a file that is no longer what
+        it was when its rows were first read.
 
         Args:
             only: keys of the blocks that are yielded, others being passed over; None: all.
         """
         if self.ids is not None and only is None:
-            self.ids.load(block for file in self.files for block in READERS[suffix_of(file)](file, _is_id, None))
+            with unchanged_since(*map(self._state, self._local)):
+                self.ids.load(block for file in self.files for block in READERS[suffix_of(file)](file, _is_id, None))
         for number, file in enumerate(self.files):
             wanted = None if only is None else {block for of, block in only if of == number}
             if wanted is None or number not in self._choices:
                 self._choices[number] = ColumnChoice(self.names, self.cut, partial(_iter_column, file))
             if wanted is None or wanted:
-                yield from _iter_rows(file, self._choices[number], number, wanted, self.ids)
+                with unchanged_since(*(self._state(local) for local in self._local if local == file)):
+                    yield from _iter_rows(file, self._choices[number], number, wanted, self.ids)
+
+    @property
+    def _local(self) -> list[str]:
+        return [file for file in self.files if not is_url(file)]
+
+    def _state(self, file: str) -> FileState:
+        """Return the state of a local file when it was first read."""
+        if file not in self._states:
+            self._states[file] = FileState.of(path_of(file))
+        return self._states[file]
 
 
 def _iter_column(file: str, column: str) -> Iterator[ColumnBlock]:
