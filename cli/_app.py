@@ -24,6 +24,7 @@ from ._bus_errors import explain_bus_errors
 from ._errors import explain, is_memory
 from ._form import Form
 from ._options import Debug, Quiet, Verbose, resolve_device, usage
+from ._output import require_outputs
 from ._processes import is_one_of_many, with_rank, writes_results
 from ._running import silent, until_its_end
 from ._sources import with_existing_sources
@@ -129,6 +130,7 @@ def command(
                     join_job(work.processes, with_existing_sources(given)) as ready,
                 ):
                     arguments = form.arguments(ready)
+                    require_outputs(ready)
                     _import(work.imports)
                     explain_bus_errors()
                     return function(**arguments)

@@ -23,10 +23,24 @@ if TYPE_CHECKING:
 
     from lossscope.tables.base import Table
 
+WRITTEN = ("out", "run_files", "page", "picture", "curve", "cells", "per_batch")
+"""Names of the options whose values are files or folders that commands write."""
 _WRITERS = {"markdown": "to_markdown", "latex": "to_latex", "csv": "to_csv"}
 _WIDE = 120  # columns of a pipe that does not say COLUMNS
 _BETWEEN_LINES = "\n\t"
 _LEAST = 4  # indent of a word that no more deeply indented line can hold
+
+
+def require_outputs(given: Mapping[str, Any]) -> None:
+    """Raise WriteError for a file or folder that a command could not write in the end, before its work.
+
+    Args:
+        given: options of the command, by name.
+    """
+    from lossscope.io.write_errors import require_writable
+
+    for path in filter(None, map(given.get, WRITTEN)):
+        require_writable(Path(path))
 
 
 def print_results(

@@ -146,9 +146,9 @@ def _require_possible(options: SweepArguments, compared: Compared, other: OtherC
     """Raise a usage error for options that do not go together, before a source is opened."""
     require_sides(options, other)
     if shown.page is not None:
-        from lossscope.report.build import require_writable
+        from lossscope.report.page import require_page_folder
 
-        require_writable(shown.page, "--page")
+        require_page_folder(shown.page, "--page")
     if shown.picture is not None and options.sweep.interval is None:
         raise usage("--picture draws intervals, and --interval none leaves them out; leave one of the two out")
     compared.specs()

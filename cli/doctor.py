@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sys
@@ -80,9 +81,24 @@ def doctor(
 
     if not targets and log is None:
         raise usage("doctor needs a SOURCE or --log, e.g. lossscope doctor checkpoints/tiny.pt")
-    with progress() as report:
-        source = replace(options.source, device=resolve_device(options.source.device), progress=report)
-        result = examine_sources(targets, replace(options, source=source), log)
+    with contextlib.ExitStack() as held:
+        if out is not None:
+            from lossscope.report.page import page_folder
+
+            held.enter_context(page_folder(out))  # from the beginning: a folder in use is refused before the work
+        with progress() as report:
+            source = replace(options.source, device=resolve_device(options.source.device), progress=report)
+            result = examine_sources(targets, replace(options, source=source), log)
+        _print(result, format)
+        if out is not None:
+            from lossscope.doctor.examination.page import write
+
+            notice(f"Wrote {write(result, out)}.")
+    if fail_on and result.reaches(fail_on):
+        raise typer.Exit(FOUND)
+
+
+def _print(result: Diagnosis, format: str) -> None:
     for examination in result.examinations:
         for text in examination.notices:
             notice(f"Note: {text}.")
@@ -91,12 +107,6 @@ def doctor(
     else:
         lines = map(show_text, _markdown(result)) if format == "markdown" else _lines(result, is_verbose())
         typer.echo("\n".join(lines))
-    if out is not None:
-        from lossscope.doctor.examination.page import write
-
-        notice(f"Wrote {write(result, out)}.")
-    if fail_on and result.reaches(fail_on):
-        raise typer.Exit(FOUND)
 
 
 def _lines(result: Diagnosis, verbose: bool) -> list[str]:

@@ -67,25 +67,23 @@ def _report_sources(
     from lossscope.doctor.examination.examine import examine_sources
     from lossscope.doctor.examination.options import Options
     from lossscope.io.shipped import require_source
-    from lossscope.report.build import require_writable
+    from lossscope.report.page import page_folder
     from lossscope.studies.report_sources import ReportedSource, report_sources
     from lossscope.tables.choice import Choice as Columns
 
     of_runs = [f"--{name}" for name in ("label", "resamples", "published") if is_typed(name)]
     if of_runs:
         raise usage(f"{' and '.join(of_runs)} are for studies and runs; {paths[0]} is neither. Leave them out")
-    require_writable(out)
-    sources = []
-    for path in map(require_source, paths):
-        counted = load_source(path, replace(request, split=options.split), bar)
-        is_dump = counted.split is None
-        ranked = (
-            counted if is_dump else load_source(path, replace(request, split=options.test, usual_split="test"), bar)
+    with page_folder(out):
+        sources = []
+        for path in map(require_source, paths):
+            counted = load_source(path, replace(request, split=options.split), bar)
+            of_test = replace(request, split=options.test, usual_split="test")
+            ranked = counted if counted.split is None else load_source(path, of_test, bar)
+            sources.append(ReportedSource(counted, ranked))
+        examined = Options.of(
+            device=resolve_device(request.device), split=options.test, usual_split="test", trust_code=request.trust_code
         )
-        sources.append(ReportedSource(counted, ranked))
-    examined = Options.of(
-        device=resolve_device(request.device), split=options.test, usual_split="test", trust_code=request.trust_code
-    )
-    diagnosis = examine_sources([str(path) for path in paths], examined)
-    command = f"lossscope report {' '.join(path.name for path in paths)}"
-    return report_sources(sources, diagnosis, out, command, options.title, Columns(options.columns), bar)
+        diagnosis = examine_sources([str(path) for path in paths], examined)
+        command = f"lossscope report {' '.join(path.name for path in paths)}"
+        return report_sources(sources, diagnosis, out, command, options.title, Columns(options.columns), bar)

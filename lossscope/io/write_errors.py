@@ -7,6 +7,7 @@ import errno
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +39,19 @@ def explain_write_errors(path: Path, part: Path | None = None, any_name: bool = 
         if number is None and not _is_short_write(error):
             raise
         raise WriteError(_message(path, number)) from error
+
+
+def require_writable(path: Path) -> None:
+    """Raise WriteError where the system lets nobody make a file or folder of that name, before the work that fills it.
+
+    A folder that is there passes: its lock finds out.
+    """
+    with explain_write_errors(path, any_name=True):
+        if path.is_dir():
+            return
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        if not os.access(folder, os.W_OK | os.X_OK):  # which some file systems answer wrongly
+            tempfile.TemporaryFile(dir=folder).close()
 
 
 def _number_of(error: BaseException, files: set[str], any_name: bool) -> int | None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
-from lossscope.errors import InputError
-from lossscope.io.folder_lock import has_content
 from lossscope.io.scores import score_of
 from lossscope.io.versions import versions
 from lossscope.plots import directions, style
@@ -94,27 +90,6 @@ def paper_tables(results: Results, resamples: int = 9999) -> list[Table]:
         for table in build_paper_tables(paper, rows, data.tests, counts, results.all_printed)
     ]
     return tables or [retrieval.plain(rows)]
-
-
-def require_writable(out: Path, option: str = "--out") -> None:
-    """Raise InputError when nothing can be written to the folder, before any work is done for it.
-
-    Args:
-        out: folder of a page.
-        option: of the command that names it.
-    """
-    existing = out if out.exists() else next(parent for parent in out.absolute().parents if parent.exists())
-    other = f"Choose another {option}"
-    if out.is_dir() and has_content(out) and not (out / "index.json").is_file():
-        raise InputError(f"{out} must be new, empty, or an earlier report; it holds other files. {other}")
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out} must be a folder; it is a file. {other}")
-    try:
-        with tempfile.NamedTemporaryFile(dir=existing):
-            pass
-    except OSError as error:
-        what = os.strerror(error.errno) if error.errno else error
-        raise InputError(f"{out} must be a writable folder; {what}. {other}") from error
 
 
 def _compare(results: Results, resamples: int) -> pd.DataFrame:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pandas as pd
 
+from lossscope.errors import InputError
 from lossscope.io import files
-from lossscope.io.folder_lock import lock_folder
+from lossscope.io.folder_lock import has_content, lock_folder
 from lossscope.io.json_files import read_json
 from lossscope.io.parquet_tables import write_parquet
 from lossscope.plots import style
@@ -23,6 +27,43 @@ from .sections import Answer, Picture, Section, items_of, require_names
 
 SCHEMA = "lossscope.report/1"
 _FOLDERS = ("figures", "latex", "csv", "numbers")
+
+
+@contextlib.contextmanager
+def page_folder(out: Path, option: str = "--out") -> Iterator[None]:
+    """Hold the folder of a page from the beginning of the work that its numbers take.
+
+    Args:
+        out: the folder.
+        option: of the command that names it.
+
+    Raises:
+        InputError: it holds other files, cannot be written, or another command writes it.
+    """
+    require_page_folder(out, option)
+    with lock_folder(out, *_FOLDERS):
+        yield
+
+
+def require_page_folder(out: Path, option: str = "--out") -> None:
+    """Raise InputError when nothing can be written to the folder, before any work is done for it.
+
+    Args:
+        out: folder of a page.
+        option: of the command that names it.
+    """
+    existing = out if out.exists() else next(parent for parent in out.absolute().parents if parent.exists())
+    other = f"Choose another {option}"
+    if out.is_dir() and has_content(out) and not (out / "index.json").is_file():
+        raise InputError(f"{out} must be new, empty, or an earlier report; it holds other files. {other}")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} must be a folder; it is a file. {other}")
+    try:
+        with tempfile.NamedTemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        what = os.strerror(error.errno) if error.errno else error
+        raise InputError(f"{out} must be a writable folder; {what}. {other}") from error
 
 
 def write_page(

@@ -17,7 +17,8 @@ from lossscope.io.remembered_trust import remembered_trust
 from lossscope.io.run_folder import Run
 from lossscope.io.trusted_code import TrustedCode, require_trusted, trust
 from lossscope.registry import build, short_spec
-from lossscope.report.build import Diagrams, require_writable, write_report
+from lossscope.report.build import Diagrams, write_report
+from lossscope.report.page import page_folder
 from lossscope.report.results import Results, RunRecord, read_results
 from lossscope.stats.naming import TrainedModel, label_systems
 from lossscope.tables.choice import Choice
@@ -57,9 +58,8 @@ def report(
     """
     if config is None and (options.split or options.test):
         config = ExamineConfig(split=options.split or "train", test=options.test or "test")
-    require_writable(out)
     remembered = TrustedCode().joined(*(remembered_trust(path) for path in paths))
-    with trust(any_file=trust_code, more=remembered):
+    with page_folder(out), trust(any_file=trust_code, more=remembered):
         for number, path in enumerate(paths):
             if (path / "config.toml").is_file() and (config is not None or not is_current(Run(path))):
                 examine(Run(path), config or ExamineConfig(), device, progress)

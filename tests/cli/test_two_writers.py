@@ -22,6 +22,9 @@ COMMANDS = {
     "eval": ["eval", "CHECKPOINT", "--run-files", "OUT"],
     "study": ["study", "run", "STUDY", "--out", "OUT"],
     "features": ["data", "features", "--data", SCENES, "--out", "OUT"],
+    "doctor": ["doctor", "CHECKPOINT", "--out", "OUT"],
+    "audit": ["audit", "CHECKPOINT", "--out", "OUT"],
+    "report of sources": ["report", "CHECKPOINT", "--out", "OUT"],
     "report": ["report", "RUNS", "--no-published", "--resamples", "99", "--out", "OUT"],
 }
 

@@ -58,7 +58,7 @@ def limit_files(setting: Setting) -> Outcome:
 
 def forbid(setting: Setting) -> Outcome:
     """Take away the right to write to the folders, then give it back."""
-    process = start(setting, _drop_override)
+    process = start(setting, drop_override)
     wait(setting, process)
     folders = [setting.folder / "out", *(path for path in (setting.folder / "out").rglob("*") if path.is_dir())]
     for folder in folders:
@@ -106,7 +106,7 @@ def one_message(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def _drop_override() -> None:
+def drop_override() -> None:
     """Let root write only where the folder allows it, as any other user."""
     if os.geteuid() == 0:
         ctypes.CDLL(None).prctl(_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, 0, 0, 0)

@@ -17,7 +17,8 @@ from lossscope.errors import InputError
 from lossscope.io.evaluation_folder import frames_of, read_frame, write_evaluation
 from lossscope.io.json_files import read_json
 from lossscope.io.run_folder import Run
-from lossscope.report.build import gather, paper_tables, require_writable
+from lossscope.report.build import gather, paper_tables
+from lossscope.report.page import require_page_folder
 from lossscope.studies.examine import examine
 from lossscope.studies.report import diagrams, read_runs, report
 from lossscope.studies.report_options import ReportOptions
@@ -228,10 +229,10 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tiny_run: Pa
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(InputError, match="must be new, empty, or an earlier report; it holds other files"):
-        require_writable(tmp_path)
+        require_page_folder(tmp_path)
     (tmp_path / "index.json").write_text("{}", encoding="utf-8")
-    require_writable(tmp_path)
-    require_writable(tmp_path / "new" / "deep")
+    require_page_folder(tmp_path)
+    require_page_folder(tmp_path / "new" / "deep")
     assert not (tmp_path / "new").exists()
 
 
