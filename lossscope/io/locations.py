@@ -86,11 +86,10 @@ def open_location(location: str) -> Iterator[IO[bytes]]:
         with reading(location, "a readable file", "Check the path"):
             opened = open_url(location) if is_url(location) else require_file(path_of(location)).open("rb")
             file = stack.enter_context(opened)
-            archive, packed = size_of_archive(location) if is_url(location) else 0, file
             if _name_of(location).endswith(".gz"):
-                file = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=file)))
-            if archive or file is not packed:
-                bounded = _Unpacked(file, lambda: archive or packed.tell(), show_path(location))
+                packed, archive = file, size_of_archive(location) if is_url(location) else 0
+                unpacked = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=packed)))
+                bounded = _Unpacked(unpacked, lambda: archive or packed.tell(), show_path(location))
                 file = stack.enter_context(io.BufferedReader(bounded))
         yield file
 

@@ -9,6 +9,7 @@ from typing import IO, Any
 
 from lossscope.errors import InputError
 
+from .limits import require_unpacked
 from .reading import reading, shorten_message, show_path
 
 _PATTERN = re.compile(r"[*?\[]")  # of names
@@ -100,6 +101,13 @@ def size_of_archive(location: str) -> int:
     return size_of_url(links[-1]) if any(_protocol_of(link) in _ARCHIVES for link in links[:-1]) else 0
 
 
+def _require_bounded(location: str) -> None:
+    """Raise InputError where a file in an archive states that it unpacks to far more than honest data do."""
+    if archive := size_of_archive(location):
+        with contextlib.suppress(FileNotFoundError):
+            require_unpacked(size_of_url(location), archive, show_path(location))
+
+
 def _link_of_name(location: str) -> int:
     """Return which link of a chain has the path of the file: the first one with a path."""
     links = location.split("::")
@@ -139,8 +147,9 @@ def _require_known(location: str) -> None:
 
 @contextlib.contextmanager
 def open_url(location: str) -> Iterator[IO[bytes]]:
-    """Open a file to read its bytes. Raises InputError when it is missing, and for a package that is."""
+    """Open a file to read its bytes. Raises InputError when it is missing, for a missing package, and for a bomb."""
     system, path = _system_of(location)
+    _require_bounded(location)
     try:
         file = system.open(path, "rb")
     except FileNotFoundError:
@@ -154,6 +163,9 @@ def _system_of(location: str) -> tuple[Any, str]:
     import fsspec
 
     _require_known(location)
+    links = location.split("::")
+    archive = next((number for number, link in enumerate(links) if _protocol_of(link) in _ARCHIVES), len(links))
+    _require_bounded("::".join(links[archive + 1 :]))  # an archive in an archive is unpacked as soon as it is opened
     try:
         system, path = fsspec.core.url_to_fs(location)
     except ImportError as error:

@@ -22,7 +22,7 @@ from lossscope.errors import InputError
 from lossscope.io import limits, line_blocks
 from lossscope.io.arrays import read_npz
 from lossscope.io.line_blocks import iter_lines
-from lossscope.io.locations import open_location, suffix_of
+from lossscope.io.locations import list_files, open_location, suffix_of
 from lossscope.io.parquet_tables import read_parquet
 from lossscope.io.trec_files import iter_judgements, iter_run
 from tests.each import each
@@ -101,11 +101,16 @@ def test_a_gz_file_beyond_the_ratio_is_refused_wherever_it_lies(suffix: str, con
 @pytest.mark.usefixtures("low")
 @each("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_file_in_an_archive_behind_a_url_is_bounded_as_a_gz_file_is(method: int, tmp_path: Path) -> None:
-    """bzip2 packs equal bytes 20,000 times."""
-    with zipfile.ZipFile(tmp_path / "a.zip", "w", method) as archive:
-        archive.writestr("a.jsonl", ROW * (1 << 18))
-    with pytest.raises(InputError, match=UNPACKS):
-        read_rows(f"zip://a.jsonl::file://{tmp_path}/a.zip")
+    """bzip2 packs equal bytes 20,000 times; a copy of such a file, or an archive in an archive, would fill the disk."""
+    for name, member, content in (("a", "a.jsonl", ROW * (1 << 18)), ("b", "c.zip", b"\n" * (1 << 24))):
+        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w", method) as archive:
+            archive.writestr(member, content)
+    for link in ("zip://a.jsonl::", "simplecache::zip://a.jsonl::", "zip://a.jsonl::simplecache::"):
+        with pytest.raises(InputError, match=UNPACKS):
+            read_rows(f"{link}file://{tmp_path}/a.zip")
+    for link in ("zip://a::zip://c.zip::", "zip://a::simplecache::zip://c.zip::", "filecache::zip://a::zip://c.zip::"):
+        with pytest.raises(InputError, match=UNPACKS):
+            list_files(f"{link}file://{tmp_path}/b.zip")
 
 
 @each("name", ["a.tar.gz", "a.tar.bz2", "a.tar.xz"])
