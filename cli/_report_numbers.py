@@ -34,14 +34,14 @@ def naming_numbers(path: Path, picture: str | None = None) -> Iterator[None]:
 
 def _names(report: Path, picture: str | None) -> list[str]:
     """Return the names of the files of a report that a picture, or tables, are made of; none where it has none."""
-    from lossscope.io.json_files import read_json
+    from lossscope.io.json_files import member, read_json
 
     if picture is None:
         names = ["rows", "comparisons"]
     else:
         try:
-            plots = read_json(report / "index.json")["plots"]
-        except (OSError, InputError, KeyError):  # no report
+            plots = member(read_json(report / "index.json"), "plots", dict, str(report / "index.json"))
+        except (OSError, InputError):  # no report
             return []
         names = [name for name, plot in plots.items() if plot == picture]
     return [name for name in names if (report / "numbers" / f"{name}.parquet").is_file()]

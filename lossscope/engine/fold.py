@@ -222,8 +222,9 @@ class _Pass:
         store = self.execution.store if group.main else None
         done, numbers = group.gather((0, None) if store is None else store.load(step))[0]
         total: _Kept | None = None
-        if numbers is not None:
-            total = self._load(tasks, to_device(numbers, self.positives.device))
+        if numbers is not None and self.execution.store is not None:
+            with self.execution.store.restoring():
+                total = self._load(tasks, to_device(numbers, self.positives.device))
         known = _Known(done, number, self._lag, [None] * len(tasks))
         try:
             for kept in self._in_order(tasks, done, known):

@@ -166,7 +166,15 @@ def _files_of_index(out: Path) -> set[str]:
         names = {str(file["path"]) for file in index["files"]} if index["schema"] == SCHEMA else set()
     except (OSError, ValueError, KeyError, TypeError):
         return set()
-    return {name for name in names if (out / name).resolve().is_relative_to(out.resolve())}
+    return {name for name in names if _is_file_within(out, name)}
+
+
+def _is_file_within(out: Path, name: str) -> bool:
+    """Return whether a name leads to a file of the folder; False for one that no file can have."""
+    try:
+        return (out / name).is_file() and (out / name).resolve().is_relative_to(out.resolve())
+    except (OSError, ValueError):
+        return False
 
 
 def _write_numbers(out: Path, name: str, frame: pd.DataFrame) -> Path:

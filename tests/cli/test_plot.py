@@ -9,6 +9,7 @@ from PIL import Image
 
 from lossscope.declarations import declarations
 from tests.command_line import lossscope
+from tests.each import each
 
 PICTURES = [declared.name for declared in declarations("pictures")]
 
@@ -78,3 +79,14 @@ def test_rows_of_which_nothing_can_be_made_are_an_error_with_the_file() -> None:
 def test_every_picture_is_listed() -> None:
     listed = lossscope("list", "pictures")
     assert listed.exit_code == 0 and all(name in listed.stdout for name in PICTURES)
+
+
+@each("index", ['{"plots": [1]}', '{"plots": {"a": {}}}', '{"plots": null}', "[1]", "{", "{}"])
+def test_a_damaged_index_beside_a_file_of_csv_is_no_error_of_its_own(index: str) -> None:
+    """A list in the place of the pictures was a traceback."""
+    Path("report/csv").mkdir(parents=True, exist_ok=True)
+    Path("report/index.json").write_text(index, encoding="utf-8")
+    Path("report/csv/a.csv").write_text("a\n1\n", encoding="utf-8")
+    result = lossscope("render", "tangent", "report/csv/a.csv", "-o", "x.png")
+    assert isinstance(result.exception, SystemExit) and result.exit_code == 1
+    assert result.stderr.startswith("Error: ") and "a.csv must be rows of numbers" in result.stderr

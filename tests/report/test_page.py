@@ -20,7 +20,7 @@ from PIL import Image
 from lossscope.errors import InputError
 from lossscope.plots import style
 from lossscope.report.interactive import HeatmapChart, Series, SliderChart, library
-from lossscope.report.page import write_page
+from lossscope.report.page import SCHEMA, write_page
 from lossscope.report.sections import Answer, Finding, Picture, Section
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
@@ -92,6 +92,27 @@ def page(folder):
     page.feed((folder / "index.html").read_text(encoding="utf-8"))
     page.close()
     return page
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        "[", "[]", "{}", "null", '{"schema": 1}', '[{"path": "csv"}]', '[{"path": ""}]', '[{"path": "."}]',
+        '[{"path": 1}]',
+        '[{"path": "a\\u0000b"}]', '[{"path": "../mine.txt"}]', '[{"path": "/etc/hostname"}]', "[1]", '[{"path": "X"}]',
+    ],
+)  # fmt: skip
+def test_a_damaged_index_removes_nothing_and_stops_no_page(files, tmp_path):
+    """A name with a NUL, or that of a folder, ended the next page with an error after its last file."""
+    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    out = tmp_path / "out"
+    (out / "csv").mkdir(parents=True)
+    (out / "csv" / "mine.csv").write_text("mine", encoding="utf-8")
+    text = files if files.startswith(("{", "null")) or files == "[" else f'{{"schema": "{SCHEMA}", "files": {files}}}'
+    (out / "index.json").write_text(text.replace("X", "x" * 5000), encoding="utf-8")
+    write_page(out, "title", "lead", _sections(), {})
+    assert (tmp_path / "mine.txt").is_file() and (out / "csv" / "mine.csv").is_file()
+    assert json.loads((out / "index.json").read_text(encoding="utf-8"))["files"]
 
 
 def test_page_is_well_formed(page):

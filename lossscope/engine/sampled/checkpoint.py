@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from lossscope.errors import InputError
+from lossscope.io.digests import digests_of, require_digests
 from lossscope.io.files import read_torch, write_atomically
 from lossscope.io.json_files import member
+from lossscope.io.reading import reading
 
 if TYPE_CHECKING:
     from lossscope.io.frames import Frame
 
 NAME = "strips.pt"  # in the folder of the frame; removed when the frame is complete
 EVERY = 15.0  # seconds between two writings, at least
-_SCHEMA = "lossscope.strips/2"
+_SCHEMA = "lossscope.strips/3"
+_ADVICE = "Remove it: the next run reads its strips again"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,18 +39,17 @@ class StripsFile:
     def beside(cls, frame: Frame | None) -> StripsFile:
         """Return the file beside a frame, with its passes; without a frame, nothing is kept.
 
-        Raises InputError for a file of another schema.
+        Raises InputError for a file of another schema, and for one that is not what was written.
         """
         file = cls(None if frame is None else frame.path / NAME)
         if file.path is None or not file.path.is_file():
             return file
         content = read_torch(file.path)
         if not isinstance(content, dict) or content.get("schema") != _SCHEMA:
-            raise InputError(
-                f"{file.path} must be of the schema {_SCHEMA}; it is not. Remove it: the next run reads its "
-                "strips again"
-            )
-        for label, entry in member(content, "passes", dict, str(file.path)).items():
+            raise InputError(f"{file.path} must be of the schema {_SCHEMA}; it is not. {_ADVICE}")
+        passes = member(content, "passes", dict, str(file.path))
+        require_digests(file.path, {"passes": passes}, member(content, "digests", dict, str(file.path)))
+        for label, entry in passes.items():
             member(entry, "done", int, f"a pass of {file.path}")
             file.passes[label] = {"done": entry["done"], "state": entry.get("state")}
         return file
@@ -71,9 +74,14 @@ class StripsFile:
     def write(self) -> None:
         """Write the passes, if there are any."""
         if self.path is not None and self.passes:
+            content = {"schema": _SCHEMA, "passes": self.passes, "digests": digests_of({"passes": self.passes})}
             with write_atomically(self.path) as part:
-                torch.save({"schema": _SCHEMA, "passes": self.passes}, part)
+                torch.save(content, part)
             self.written[0] = time.monotonic()
+
+    def restoring(self) -> AbstractContextManager[None]:
+        """Raise InputError, naming the file, for a state that is not one of this sweep."""
+        return reading(self.path or NAME, "the sums of finished strips of this sweep", _ADVICE)
 
     def remove(self) -> None:
         """Remove the file: the frame has the numbers."""

@@ -22,6 +22,7 @@ from lossscope.engine.sampled.checkpoint import NAME
 from lossscope.engine.sampled.draw import draw_queries
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
+from lossscope.io.digests import digests_of
 from lossscope.io.frames import INTERVAL, Frame
 from tests.lengths import thorough
 
@@ -173,8 +174,12 @@ def test_a_killed_pass_resumes_after_its_last_strip_to_the_bit(
     ("content", "message"),
     [
         (b"PK\x03\x04 cut off", "must be a whole torch file"),
-        ({"schema": "other"}, "must be of the schema lossscope.strips/2"),
-        ({"schema": "lossscope.strips/2", "passes": {"a": {}}}, "done"),
+        ({"schema": "other"}, "must be of the schema lossscope.strips/3"),
+        ({"schema": "lossscope.strips/3", "passes": {"a": {}}, "digests": digests_of({"passes": {"a": {}}})}, "done"),
+        (
+            {"schema": "lossscope.strips/3", "passes": {"a": {}}, "digests": digests_of({"passes": {}})},
+            "passes of .* must match the digest",
+        ),
     ],
 )
 def test_a_damaged_state_is_refused(content: Any, message: str, tmp_path: Path) -> None:
