@@ -70,6 +70,28 @@ def lock_folder(folder: Path | str, *below: str, wait: bool = False) -> Iterator
                     path.rmdir()
 
 
+@contextlib.contextmanager
+def lock_files(first: Path) -> Iterator[None]:
+    """Hold files that a command writes together, such as weights and their .json, so that they are all its own.
+
+    Their lock is that of a folder beside them, which goes at the end.
+
+    Args:
+        first: one of the files, which names the folder.
+
+    Raises:
+        InputError: another process writes them, or their file system has no locks.
+        WriteError: they cannot be written.
+    """
+    folder = first.with_name(f".{first.name}.lock")
+    try:
+        with lock_folder(folder):
+            yield
+    finally:
+        with contextlib.suppress(OSError):  # another process waits for it
+            folder.rmdir()
+
+
 def remove_stale_lock(folder: Path | str) -> None:
     """Remove what a killed process left in a folder that is complete, and which no command will lock again.
 

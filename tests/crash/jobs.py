@@ -71,6 +71,7 @@ def _write_two_systems(folder: Path) -> list[list[str]]:
 
 _TRAIN = ("--save-every", "3")
 _SWEEP = ("--batch-size", "483", "--out", "out/x", "--quiet", "--device", "cpu")
+_DOCTOR = ("--objective", "ntxent:tau=0.1", "--batch-size", "64", "--no-cache", "--device", "cpu", "--quiet")
 _PROBES = ("--probes", "similarity", "--probes", "tangent", "--objective", "triplet", "--per-query")
 
 JOBS = (
@@ -97,4 +98,6 @@ JOBS = (
         ("compare", "a/dump.npz", "b/dump.npz", "--out", "out/x/c.csv", "--format", "csv", "--quiet"),
         _write_two_systems,
     ),
+    Job("doctor", ("doctor", "dump.npz", *_DOCTOR, "--out", "out/x"), _write_dump),
+    Job("audit", ("audit", "dump.npz", "--out", "out/x", "--device", "cpu", "--quiet"), _write_dump),
 )

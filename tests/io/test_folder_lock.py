@@ -14,11 +14,23 @@ from pathlib import Path
 from typing import Any
 
 import filelock
+import numpy as np
 import pytest
 
+from lossscope.datasets.formats.ragged import RowsByName, write_ragged
 from lossscope.errors import InputError, WriteError
 from lossscope.io import folder_lock
-from lossscope.io.folder_lock import HOLDER, LOCK, NO_LOCKS, has_content, is_locked, lock_folder, remove_stale_lock
+from lossscope.io.folder_lock import (
+    HOLDER,
+    LOCK,
+    NO_LOCKS,
+    has_content,
+    is_locked,
+    lock_files,
+    lock_folder,
+    remove_stale_lock,
+)
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from tests.each import each
 from tests.waiting import wait_until
 
@@ -50,6 +62,39 @@ def test_a_folder_that_stays_empty_is_removed_if_it_was_made(tmp_path: Path) -> 
         with pytest.raises(ZeroDivisionError), lock_folder(tmp_path / folder):
             raise ZeroDivisionError
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
+@each("left", [(), (LOCK, HOLDER)])
+def test_the_lock_of_files_leaves_nothing_and_takes_over_that_of_a_killed_writer(
+    left: tuple[str, ...], tmp_path: Path
+) -> None:
+    for name in left:
+        (tmp_path / ".a.npy.lock").mkdir(exist_ok=True)
+        (tmp_path / ".a.npy.lock" / name).touch()
+    with lock_files(tmp_path / "a.npy"):
+        (tmp_path / "a.npy").touch()
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
+
+
+def save_checkpoint(folder: Path, tiny_checkpoint: Path) -> None:
+    Checkpoint.load(tiny_checkpoint).save(folder / "a.safetensors")
+
+
+def save_rows(folder: Path, _tiny_checkpoint: Path) -> None:
+    write_ragged(folder / "a", RowsByName({"video": 1}, 2, lambda _: np.zeros((1, 2), np.float32)))
+
+
+@each("write, first", [(save_checkpoint, "a.safetensors"), (save_rows, "a.npy")])
+def test_files_that_belong_together_have_one_writer_at_a_time(
+    write: Callable[[Path, Path], None], first: str, tmp_path: Path, tiny_checkpoint: Path, held: Callable[..., Any]
+) -> None:
+    """Two commands left the weights of one with the .json of the other, rows with another index."""
+    with held(tmp_path / f".{first}.lock"):
+        with pytest.raises(InputError, match="must have one writer at a time"):
+            write(tmp_path, tiny_checkpoint)
+        assert [path.name for path in tmp_path.iterdir()] == [f".{first}.lock"]
+    write(tmp_path, tiny_checkpoint)
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
 def test_the_second_writer_is_told_who_the_first_one_is(tmp_path: Path, held: Callable[..., Any]) -> None:

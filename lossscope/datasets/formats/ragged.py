@@ -19,6 +19,7 @@ import numpy.typing as npt
 from lossscope.core.types import OnStep
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
+from lossscope.io.folder_lock import lock_files
 from lossscope.io.json_files import expect, member
 from lossscope.io.manifests import read_manifest, write_manifest
 from lossscope.io.rows_on_disk import RowsOnDisk, checksum_file, write_rows
@@ -94,7 +95,15 @@ class RowsByName:
 
 
 def write_ragged(stem: Path, rows: RowsByName, progress: OnStep | None = None) -> None:
-    """Write ragged arrays, the index last. Raises InputError when a computed array has another shape than stated."""
+    """Write ragged arrays, the index last.
+
+    Raises InputError when a computed array has another shape than stated, and while another process writes them.
+    """
+    with lock_files(_path(stem, ".npy")):
+        _write_files(stem, rows, progress)
+
+
+def _write_files(stem: Path, rows: RowsByName, progress: OnStep | None) -> None:
     _path(stem, ".json").unlink(missing_ok=True)
     total = sum(rows.lengths.values())
     _write_rows(_path(stem, ".npy"), (total, rows.width), rows.lengths, rows.compute, progress)

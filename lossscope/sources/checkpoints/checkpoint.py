@@ -16,6 +16,7 @@ from lossscope.encoders.types import ANY_NUMBER, ItemShape, fits_shape
 from lossscope.errors import InputError
 from lossscope.io.digests import digests_of
 from lossscope.io.files import write_atomically, write_safetensors, write_text
+from lossscope.io.folder_lock import lock_files
 from lossscope.io.reading import naming
 from lossscope.io.trusted_code import require_trusted, trust
 from lossscope.io.versions import versions
@@ -70,13 +71,15 @@ class Checkpoint:
                 torch.save(share_texts(values), stream)
             return
         state = {f"{STATE_PREFIX}{k}": v for k, v in (self.objective_state or {}).items()}
-        write_safetensors(path, {**self.weights, **state}, states_digest=False)  # the .json has digests of all parts
+        weights = {**self.weights, **state}
         plain = {
             name: value
             for name, value in values.items()
             if name not in ("weights", "optimiser", "rng", "objective_state")
         }
-        write_text(path.with_suffix(".json"), json.dumps(plain, indent=1) + "\n")
+        with lock_files(path):
+            write_safetensors(path, weights, states_digest=False)  # the .json has digests of all parts
+            write_text(path.with_suffix(".json"), json.dumps(plain, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path | str) -> Checkpoint:
