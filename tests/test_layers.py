@@ -227,3 +227,50 @@ def fresh(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+RUNS = {"exec_module", "SourceFileLoader", "spec_from_file_location", "run_path", "run_module", "import_file"}
+PLACES_OF_IMPORTS = {"lossscope.io.python_files", "lossscope.registry"}
+UNPICKLES = {"Unpickler", "_Unpickler"}
+PLACES_OF_PICKLES = {
+    "lossscope.io.files": "torch files, with weights_only",
+    "lossscope.live.equal_losses": "a copy of a loss in memory, which it pickled itself",
+    "lossscope.objectives.checks.spawn": "the result of a process that it started, in a folder of its own",
+}
+
+
+def test_a_python_file_is_imported_in_one_place_that_asks_first() -> None:
+    """The registry calls `import_file`, and asks `require_trusted` before it."""
+    found = {
+        module_of(file)
+        for file in FILES
+        for node in nodes(file)
+        if (isinstance(node, ast.Attribute) and node.attr in RUNS)
+        or (isinstance(node, ast.Name) and (node.id in RUNS or node.id in ("exec", "eval")))
+    }
+    assert found == PLACES_OF_IMPORTS
+    registry = ast.parse((LIBRARY / "registry.py").read_text(encoding="utf-8"))
+    (caller,) = [
+        node for node in registry.body if isinstance(node, ast.FunctionDef) and "import_file(" in ast.unparse(node)
+    ]
+    text = ast.unparse(caller)
+    assert 0 < text.index("require_trusted(") < text.index("import_file(")
+
+
+def test_pickles_are_read_in_one_package() -> None:
+    """numpy never reads objects, and torch only what `weights_only` lets it."""
+    found = {module_of(file) for file in FILES for node in nodes(file) if _reads_pickles(node)}
+    assert {module for module in found if not module.startswith("lossscope.io.pickles.")} == set(PLACES_OF_PICKLES)
+    files = (LIBRARY / "io" / "files.py").read_text(encoding="utf-8")
+    assert files.count("torch.load(") == files.count("weights_only=True") == 1
+
+
+def _reads_pickles(node: ast.AST) -> bool:
+    """Return whether a call reads a pickle, or may."""
+    if isinstance(node, ast.Attribute) and node.attr in UNPICKLES:
+        return True
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    called = ast.unparse(node.func)
+    allows = any(keyword.arg == "allow_pickle" for keyword in node.keywords)
+    return allows or called in ("torch.load", "pickle.load", "pickle.loads", "np.load", "pd.read_pickle", "joblib.load")
