@@ -143,3 +143,24 @@ def test_a_shard_that_changes_after_it_was_indexed_is_refused(writer: Writer, go
     writer(shard)
     with pytest.raises(InputError, match=rf"train\.tar must stay as it is while lossscope reads it, .*; it {got}"):
         split.images.take(np.array([2]))
+
+
+@each("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE])
+def test_links_and_devices_in_a_shard_are_refused(kind: bytes, tmp_path: Path) -> None:
+    entry = tarfile.TarInfo("d/0009.png")
+    entry.type, entry.linkname = kind, "/etc/passwd"
+    with tarfile.open(write(tmp_path / "train.tar", samples(range(2))), "a") as tar:
+        tar.addfile(entry)
+    with pytest.raises(InputError, match=r"must hold plain files; 'd/0009\.png' in it is a link, a device or sparse"):
+        WebDataset(str(tmp_path / "train.tar"), size=4).split("train")
+
+
+def test_a_member_with_a_path_outside_is_a_name_alone(tmp_path: Path) -> None:
+    """Members are read where they lie in the tar, and none is unpacked."""
+    files = {"../outside.png": picture(1), "../outside.txt": b"a caption", "/etc/x.png": picture(2), "/etc/x.txt": b"b"}
+    (tmp_path / "in").mkdir()
+    write(tmp_path / "in" / "train.tar", files)
+    before = sorted(tmp_path.rglob("*"))
+    split = WebDataset(str(tmp_path / "in" / "train.tar"), size=4).split("train")
+    split.images.take(np.arange(2))
+    assert split.captions == ["a caption", "b"] and sorted(tmp_path.rglob("*")) == before
