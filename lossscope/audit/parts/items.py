@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 
 import numpy as np
 
 from lossscope.core.relations import NONE, Relations
 from lossscope.core.types import Progress, Rows
+from lossscope.errors import InputError
 
 MOST_REFERENCES = 16  # a candidate is compared with the first 16 positives of an item
 
@@ -31,6 +34,26 @@ class AuditedItems:
     def positives_of_candidates(self) -> Rows:
         """(M, k) items of the first side whose positive is this item of the second, at most 16; −1: fewer."""
         return _lists(self.relations.t())
+
+
+def other_items(name: str, ids: Sequence[str], audited: Sequence[str], side: str) -> InputError:
+    """Return the error that a source has other items than the audit, with the first id that differs.
+
+    Args:
+        name: of the source.
+        ids: of one of its sides.
+        audited: ids of this side of the audit.
+        side: first or second.
+    """
+    row, *two = next((row, a, b) for row, (a, b) in enumerate(zip_longest(ids, audited)) if a != b)
+    first, second = ("missing" if id is None else f"{id!r:.60}" for id in two)
+    numbers = f"its {side} side has {len(ids):,} items, the audit's {len(audited):,}; "
+    order = ", in another order" if sorted(ids) == sorted(audited) else ""
+    return InputError(
+        f"{name} must be of the items of the audit; {numbers if len(ids) != len(audited) else ''}item {row} of its "
+        f"{side} side is {first}, and the audit's {second}{order}. Take its own split (--split), or write the ids of "
+        "the data into the dump"
+    )
 
 
 def _lists(relations: Relations) -> Rows:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import Any
 
 from lossscope.core.embedded import SplitEmbeddings
@@ -12,9 +11,8 @@ from lossscope.core.facts import Facts
 from lossscope.core.row_numbers import RowNumbers
 from lossscope.core.types import Progress
 from lossscope.datasets.base import Split, Texts
-from lossscope.errors import InputError
 
-from .items import AuditedItems
+from .items import AuditedItems, other_items
 from .model_view import ModelView
 
 
@@ -65,10 +63,7 @@ def take_ids(source: SplitEmbeddings, items: Split | SplitEmbeddings) -> tuple[S
     matched = [side for side, ids, audited in pairs if list(ids) != list(audited)]
     for side, ids, audited in pairs:
         if side in matched and not (len(ids) == len(audited) and _are_rows(ids)):
-            raise InputError(
-                f"{source.name} must be of the items of the audit; {_difference(ids, audited, side)}. Take its own "
-                "split (--split), or write the ids of the data into the dump"
-            )
+            raise other_items(source.name, ids, audited, side)
     if not matched:
         return source, ()
     taken = replace(
@@ -83,15 +78,3 @@ def take_ids(source: SplitEmbeddings, items: Split | SplitEmbeddings) -> tuple[S
 
 def _are_rows(ids: Sequence[str]) -> bool:
     return list(ids) == list(RowNumbers(len(ids)))
-
-
-def _difference(ids: Sequence[str], audited: Sequence[str], side: str) -> str:
-    """Say how the ids of a source differ from the audit's, with the first that do."""
-    row, *two = next((row, a, b) for row, (a, b) in enumerate(zip_longest(ids, audited)) if a != b)
-    first, second = ("missing" if id is None else f"{id!r:.60}" for id in two)
-    numbers = f"its {side} side has {len(ids):,} items, the audit's {len(audited):,}; "
-    order = ", in another order" if sorted(ids) == sorted(audited) else ""
-    return (
-        f"{numbers if len(ids) != len(audited) else ''}item {row} of its {side} side is {first}, and the audit's "
-        f"{second}{order}"
-    )

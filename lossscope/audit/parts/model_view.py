@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,18 +16,10 @@ from lossscope.errors import InputError
 from ..search.list_lengths import default_top, reverse_top
 from ..search.top_lists import TopLists, top_lists
 from ..types import Floats, PairRows
-from .items import AuditedItems
+from .items import AuditedItems, other_items
 from .pair_products import best_products, nearest_reference, products
 
 _NEAREST = 10  # neighbours, whose mean similarity is the density round an item
-
-
-def _difference(ids: Sequence[str], audited: Sequence[str], side: str) -> str:
-    """Say how the ids of a source differ from the audit's."""
-    if len(ids) != len(audited):
-        return f"its {side} side has {len(ids):,} items, the audit's {len(audited):,}"
-    row = next(row for row, (a, b) in enumerate(zip(ids, audited, strict=True)) if a != b)
-    return f"item {row} of its {side} side is {ids[row]!r:.60}, and the audit's {audited[row]!r:.60}"
 
 
 @dataclass(eq=False)
@@ -55,10 +46,7 @@ class ModelView:
             (source.image_ids, items.image_ids, "first"), (source.caption_ids, items.caption_ids, "second"),
         ):  # fmt: skip
             if list(ids) != audited:
-                raise InputError(
-                    f"{source.name} must be of the items of the audit; {_difference(ids, audited, what)}. Take its "
-                    "own split (--split), or write the ids of the data into the dump"
-                )
+                raise other_items(source.name, ids, audited, what)
         if source.images is None or source.captions is None:
             assert source.similarity is not None
             return cls(source.name, None, None, source.similarity.float().numpy(), items, top)
