@@ -25,10 +25,10 @@ from lossscope.io.text_files import read_utf8
 from lossscope.io.vector_cache import mark_used
 
 NAMES = ("images", "captions", "similarity")
+_TABLE_FILE = "metadata.parquet"
 _TABLE = ("caption_image", "image_id", "caption_id", "caption")  # columns of metadata.parquet that are read
 _TABLE_TYPES: Mapping[str, ColumnType] = {"caption_image": "number", "caption": "text"}
 _INDICES = (".faiss", ".index")
-_READ = (".npy", ".parquet", *_INDICES)  # of a folder
 _INDEX_HEADER = 256  # bytes that a flat index has beside its vectors, at most
 _FLAT = (b"IxFI", b"IxF2", b"IxFl")  # first bytes of flat indices, then d and the number of vectors
 _SHA = "rows"  # entry of the manifest of concatenated shards: SHA-256 of their file
@@ -64,8 +64,14 @@ def read_arrays(path: Path, cache: Path | None = None) -> tuple[dict[str, Any], 
 
 
 def _read_folder(path: Path, cache: Path | None) -> tuple[dict[str, Any], str]:
-    with unchanged(*(file for file in path.iterdir() if file.suffix in _READ)):
+    with unchanged(*(file for file in path.iterdir() if _is_read(file))):
         return _read_files(path, cache)
+
+
+def _is_read(file: Path) -> bool:
+    """Return whether a file of a folder may be one of its sides, or its table."""
+    is_side = file.name.startswith(NAMES) and file.suffix in (".npy", *_INDICES)
+    return (is_side or file.name == _TABLE_FILE) and file.is_file()
 
 
 def _read_files(path: Path, cache: Path | None) -> tuple[dict[str, Any], str]:
@@ -80,7 +86,7 @@ def _read_files(path: Path, cache: Path | None) -> tuple[dict[str, Any], str]:
         elif files:
             arrays[name] = _concatenate(files, cache)
             files_read += files
-    table = path / "metadata.parquet"
+    table = path / _TABLE_FILE
     if table.exists():
         columns = read_parquet(table, _TABLE_TYPES, complete=_TABLE, advice="Write it again")
         arrays.update({name: columns[name].to_numpy() for name in _TABLE if name in columns})

@@ -349,7 +349,7 @@ LINES = [
     ("report dump.npz set.npz", 1, "must be of the same sides; got"),
     ("report dump.npz --columns nonsense", 1, "columns must be among"),
     ("report runs/tiny --out file", 1, "file must be a folder; it is a file. Choose another --out"),
-    ("report runs/tiny --out file/below", 1, "must be a writable folder"),
+    ("report runs/tiny --out file/below", 1, "must be written whole"),
     ("report runs/tiny --out mine", 1, "mine must be new, empty, or an earlier report; it holds other files"),
     ("report runs/tiny runs/tiny", 1, "names of runs must differ; got"),
     ("report runs/tiny --resamples 5", 2, "greater than or equal to 99"),

@@ -211,6 +211,22 @@ def test_a_dump_that_changes_before_its_fingerprint_is_taken_is_refused(
         load(tmp_path if kind == "folder" else file)
 
 
+def test_files_beside_those_of_a_dump_may_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_dump(tmp_path, "folder")
+    for name in ("notes.npy", "log.parquet", "captions.txt"):
+        (tmp_path / name).write_bytes(bytes(200))
+    (tmp_path / "gone.npy").symlink_to(tmp_path / "none")
+    (tmp_path / "old.index").mkdir()
+
+    def late(_path: Path) -> str:
+        for name in ("notes.npy", "log.parquet", "captions.txt"):
+            append(tmp_path / name)
+        return "0" * 64
+
+    monkeypatch.setattr(_arrays, "fingerprint", late)
+    assert load(tmp_path).images is not None
+
+
 @each("kind", KINDS, "writer", [truncate, rewrite])
 def test_a_dump_that_changes_after_it_was_read_is_what_was_read(kind: str, writer: Writer, tmp_path: Path) -> None:
     """Its tensors were mapped into memory: their numbers changed, and a shorter file ended Python."""
