@@ -106,6 +106,14 @@ def note_mapped(state: FileState) -> None:
         states.append(state)
 
 
+@contextlib.contextmanager
+def not_rewritten(*states: FileState) -> Iterator[None]:
+    """Raise InputError after the block when the bytes of a file, which may be mapped into memory, changed in place."""
+    yield
+    for state in states:
+        state.require_not_rewritten()
+
+
 def _require_all(states: Sequence[FileState]) -> None:
     for state in states:
         state.require_same()

@@ -15,7 +15,7 @@ from lossscope.core.float32_products import float32_products
 from lossscope.core.request import Request
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError, needing
-from lossscope.io.file_states import FileState, unchanged_since
+from lossscope.io.file_states import FileState, not_rewritten, unchanged_since
 from lossscope.io.files import fingerprint, require_file
 from lossscope.io.json_files import read_json
 from lossscope.io.reading import reading, shorten_message, show_path
@@ -104,7 +104,7 @@ class SentenceTransformersFolder:
         model = cache(unchanged_since(*states)(lambda: self._open(request, self.path / modules[0]["path"], precision)))
         packages, kind = ("sentence-transformers",), " ".join(("sentence-transformers", *precision.stated))
         return TextVectors(
-            lambda texts, side: self._encode(texts, side, model()),
+            not_rewritten(*states)(lambda texts, side: self._encode(texts, side, model())),
             lambda texts: self._count_tokens(texts, model()),
             lambda side: "" if alike or side not in ("query", "document") else side,
             open_row_cache(self.path, kind, files, precision.stated, packages, request.cache),

@@ -12,7 +12,7 @@ from torch import Tensor
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.request import Request
 from lossscope.errors import InputError
-from lossscope.io.file_states import FileState, unchanged_since
+from lossscope.io.file_states import FileState, not_rewritten, unchanged_since
 from lossscope.io.files import fingerprint
 from lossscope.io.reading import reading
 from lossscope.registry import build
@@ -58,15 +58,18 @@ class TextEncoderFolder:
             raise InputError(f"--data is needed: {self.path} names no data, e.g. --data {_DATA}")
         data = build("datasets", request.data)
         content = sorted(file for file in self.path.iterdir() if file.suffix in _CONTENT and file.is_file())
-        still = unchanged_since(*map(FileState.of, content))
+        states = [FileState.of(file) for file in content]
         network = open_text_network(self.path, request.device, precision.dtype or torch.float32)
-        network = replace(network, open=still(network.open))
+        network = replace(network, open=unchanged_since(*states)(network.open))  # when a text must be encoded
         files = {file.name: fingerprint(file) for file in content}
         length = _max_length(options["max_length"], network.longest, self.path)
         stated = [f"{name}={value}" for name, value in {**options, "max_length": str(length)}.items()]
         stated += precision.stated
+        pooling = options["pooling"]
         rows = TextVectors(
-            lambda texts, side: self._encode(_with_prefix(texts, side, options), network, options["pooling"], length),
+            not_rewritten(*states)(
+                lambda texts, side: self._encode(_with_prefix(texts, side, options), network, pooling, length)
+            ),
             lambda texts: count_tokens(network.tokeniser, texts, length),
             lambda side: options.get(f"{side}_prefix", ""),
             open_row_cache(self.path, " ".join(("text encoder", *precision.stated)), files, stated, (), request.cache),

@@ -33,7 +33,7 @@ from lossscope.sources.base import find_source, load
 from lossscope.sources.original import OriginalFile
 from lossscope.sources.text_encoder import TextEncoderFolder, pool_tokens
 from tests.each import each
-from tests.rewriting import STAYS, replace
+from tests.rewriting import STAYS, replace, rewrite
 from tests.sources import test_folders
 from tests.sources.text_folders import DATA, change_config, text_encoder, texts_of, words
 
@@ -450,6 +450,26 @@ def test_a_model_that_is_replaced_after_its_fingerprint_was_taken_is_refused(
     monkeypatch.setattr(FINGERPRINTS[kind], "fingerprint", early)
     with pytest.raises(InputError, match=STAYS.format(name=r"model\.safetensors", got="was written again")):
         read(folder, cache=True)
+
+
+@each("kind", ["text_encoder", "sentence_transformers"])
+def test_a_model_that_is_rewritten_while_it_encodes_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its weights are mapped into memory: they changed with the file, and the cache kept what they gave."""
+    folder = text_encoder(tmp_path / "model") if kind == "text_encoder" else sentence_folder(tmp_path)
+    source = type(find_source(folder))
+    encode = source._encode
+
+    def late(*given: Any) -> Any:
+        vectors = encode(*given)
+        for file in folder.glob("*.safetensors"):
+            rewrite(file)
+        return vectors
+
+    monkeypatch.setattr(source, "_encode", late)
+    with pytest.raises(InputError, match=STAYS.format(name=r"model\.safetensors", got="was written again")):
+        read(folder)
 
 
 def test_a_sentence_model_that_lacks_weights_is_one_message(tmp_path: Path) -> None:

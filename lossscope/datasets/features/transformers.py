@@ -10,6 +10,7 @@ import torch
 
 from lossscope.core.float32_products import float32_products
 from lossscope.errors import InputError, needing
+from lossscope.io.file_states import FileState, not_rewritten, unchanged_since
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.json_files import member, read_json
 
@@ -36,14 +37,20 @@ class TransformersFolder:
 
     @property
     def identity(self) -> str:
-        files = sorted(path for path in self._folder.iterdir() if path.suffix in (".json", ".safetensors", ".bin"))
-        return f"{self!r} {fingerprint_of(*(f'{path.name} {fingerprint(path)}' for path in files))}"
+        return f"{self!r} {fingerprint_of(*(f'{path.name} {fingerprint(path)}' for path in self._files))}"
+
+    @property
+    def _files(self) -> list[Path]:
+        return sorted(path for path in self._folder.iterdir() if path.suffix in (".json", ".safetensors", ".bin"))
 
     def open(self, device: str) -> Extract:
         """Load the model on the device, in eval mode."""
-        model = self._load_model().eval().to(device)
+        states = [FileState.of(file) for file in self._files]
+        with unchanged_since(*states):
+            model = self._load_model().eval().to(device)
         mean, deviation = self._mean_and_deviation()
 
+        @not_rewritten(*states)  # the weights may be mapped into memory
         @float32_products()
         def extract(pixels: Pixels) -> Features:
             try:

@@ -14,8 +14,10 @@ from lossscope.datasets.features.base import Backbone
 from lossscope.datasets.features.resnet import ResnetMap
 from lossscope.datasets.features.transformers import TransformersFolder
 from lossscope.errors import InputError
+from lossscope.io.json_files import read_json
 from lossscope.registry import build
 from tests.each import each
+from tests.rewriting import STAYS, rewrite
 
 transformers = pytest.importorskip("transformers")
 PIXELS = np.random.default_rng(0).integers(0, 256, (2, 3, 32, 32), dtype=np.uint8)
@@ -73,6 +75,16 @@ def test_the_identity_depends_on_the_weights(vit: Path) -> None:
     weights = vit / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     assert TransformersFolder(vit).identity != before
+
+
+def test_weights_that_are_rewritten_while_features_are_extracted_are_refused(vit: Path) -> None:
+    """They are mapped into memory, and changed with the file."""
+    extract = TransformersFolder(vit, normalise="imagenet").open("cpu")
+    pixels = np.zeros((1, 3, *[read_json(vit / "config.json")["image_size"]] * 2), np.uint8)
+    extract(pixels)
+    rewrite(vit / "model.safetensors")
+    with pytest.raises(InputError, match=STAYS.format(name=r"model\.safetensors", got="was written again")):
+        extract(pixels)
 
 
 @each("change, message", [
