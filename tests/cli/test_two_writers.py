@@ -17,6 +17,7 @@ TRAIN = ["--data", SCENES, "--encoder", ENCODER, "--objective", "ntxent", "--epo
 COMMANDS = {
     "train": ["train", *TRAIN, "--out", "OUT"],
     "cocos": ["cocos", "CHECKPOINT", "--out", "OUT"],
+    "sampled queries": ["cocos", "CHECKPOINT", "--queries", "20", "--out", "OUT"],
     "probe": ["probe", "CHECKPOINT", "--probes", "similarity", "--per-query", "--out", "OUT"],
     "mine": ["mine", "CHECKPOINT", "--top", "3", "--out", "OUT"],
     "eval": ["eval", "CHECKPOINT", "--run-files", "OUT"],
