@@ -28,9 +28,10 @@ NEVER_QUICK = ("tests/docs/", "lossscope/", "tests/live/test_sentence_", "tests/
 SPREAD = ("tests/fuzz/test_kinds.py", "tests/crash/test_crash.py", "tests/docs/test_console_lines.py")
 """Files whose cases may run in different processes of pytest: they share no costly fixture."""
 PARTS = 8
-MOST_SKIPPED = {"not thorough": 3, "": 4}
+MOST_SKIPPED = {"not thorough": 4, "": 5}
 """-m -> how many tests a whole run may skip where Chromium and pdflatex are, and no GPU: two need Flickr8k and one
-needs pictures of COCO, which may not be handed on; of the thorough ones another trains in float16, as only GPUs do."""
+needs pictures of COCO, which may not be handed on, and one needs open_clip; of the thorough ones another trains in
+float16, as only GPUs do."""
 
 
 def thorough(*cases: Any) -> list[Any]:
