@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import pickle
@@ -37,8 +38,8 @@ def write_atomically(path: Path | str) -> Iterator[Path]:
     one, even when the process is killed. Missing parent folders are made, and what a killed writer of the same file
     left is removed. Raises InputError when `path` is a folder, WriteError when the system cannot write it.
 
-    The file itself must be filled: another one in its place, which some libraries rename, would be nobody's when the
-    process is killed, and is an AssertionError.
+    The file itself must be filled: another one in its place, as some libraries rename it, or as a library makes it
+    while somebody removes the folder, would be nobody's when the process is killed, and is a WriteError.
     """
     path = Path(path)
     if path.is_dir():
@@ -49,7 +50,8 @@ def write_atomically(path: Path | str) -> Iterator[Path]:
         with explain_write_errors(path, part):
             held = part.stat().st_ino
             yield part
-            assert part.stat().st_ino == held, f"{part} was replaced"
+            if part.stat().st_ino != held:
+                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(part))
             sync_file(part)
             part.chmod(0o666 & ~_umask())
             part.replace(path)

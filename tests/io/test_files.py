@@ -14,7 +14,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from lossscope.errors import InputError
+from lossscope.errors import InputError, WriteError
 from lossscope.io.files import (
     fingerprint,
     fingerprint_of,
@@ -61,8 +61,16 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary_file(tmp_path: Path
 def test_another_file_in_place_of_the_temporary_one_is_an_error(tmp_path: Path) -> None:
     """A kill would leave the other file, and another writer could take it for a leftover."""
     (tmp_path / "other").write_text("new")
-    with pytest.raises(AssertionError, match="was replaced"), write_atomically(tmp_path / "a") as part:
+    with pytest.raises(WriteError, match="Its folder was removed"), write_atomically(tmp_path / "a") as part:
         (tmp_path / "other").replace(part)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_removed_while_a_library_opens_the_file_is_one_message(tmp_path: Path) -> None:
+    """`rm -r` took the temporary file away, and the library made it anew before the folder was empty."""
+    says = r"must be written whole; .* Its folder was removed while the command ran"
+    with pytest.raises(WriteError, match=says), write_atomically(tmp_path / "a") as part:
+        (part.unlink(), part.write_text("new"))
     assert list(tmp_path.iterdir()) == []
 
 
