@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -222,8 +223,9 @@ class _Pass:
         store = self.execution.store if group.main else None
         done, numbers = group.gather((0, None) if store is None else store.load(step))[0]
         total: _Kept | None = None
-        if numbers is not None and self.execution.store is not None:
-            with self.execution.store.restoring():
+        if numbers is not None:
+            of_all = self.execution.store  # of every process
+            with nullcontext() if of_all is None else of_all.restoring():
                 total = self._load(tasks, to_device(numbers, self.positives.device))
         known = _Known(done, number, self._lag, [None] * len(tasks))
         try:
