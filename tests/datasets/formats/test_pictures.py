@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +123,19 @@ def test_damaged_files_are_refused_by_name(suffix: str, tmp_path: Path) -> None:
     text.write_text("no picture")
     for path in (cut, text, none):
         with pytest.raises(InputError, match=rf"{path.name} must be a whole picture; got .*: replace the file"):
+            PictureFiles([path], Preprocessing(8)).take(rows(0))
+
+
+def test_bombs_pipes_and_huge_files_are_refused_at_once(tmp_path: Path) -> None:
+    bomb, pipe, huge = (tmp_path / name for name in ("bomb.png", "pipe.png", "huge.png"))
+    Image.new("1", (8, 8)).save(bomb)
+    chunk = b"IHDR" + struct.pack(">II", 20_000, 20_000) + bomb.read_bytes()[24:29]  # it states 400 million pixels
+    bomb.write_bytes(bomb.read_bytes()[:12] + chunk + struct.pack(">I", zlib.crc32(chunk)) + bomb.read_bytes()[33:])
+    os.mkfifo(pipe)
+    with open(huge, "wb") as file:
+        file.truncate((1 << 28) + 1)
+    for path, says in ((bomb, "exceeds limit of 178956970"), (pipe, "a pipe"), (huge, "more than 256 MB")):
+        with pytest.raises(InputError, match=rf"{path.name} must be a whole picture; got .*{says}"):
             PictureFiles([path], Preprocessing(8)).take(rows(0))
 
 
