@@ -5,6 +5,8 @@ A kind of file is a function that writes ids and reads them. A new one is a row 
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -36,6 +38,8 @@ from lossscope.io.parquet_tables import read_parquet, write_parquet
 from lossscope.io.trec_files import iter_judgements, iter_run
 from lossscope.retrieval.trec import write_run_files
 from lossscope.sources._dump_arrays import read_ids as read_ids_of_dump
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Cell
 from tests.each import each
 
 Ids = Sequence[str]
@@ -130,8 +134,15 @@ def run_files(ids: Ids, folder: Path) -> Ids:
     return [entry.query for entry in ranked]
 
 
+def table(ids: Ids, folder: Path) -> Ids:
+    """Write a table of a report, such as that of the heaviest negatives, as CSV."""
+    rows = tuple((Cell(text=id), Cell(mean=1.0)) for id in ids)
+    text = Table("t", "title", (("", "query"), ("", "weight")), rows, ()).to_csv()
+    return [IN_CSV.read(row[0]) for row in list(csv.reader(io.StringIO(text, newline="")))[1:]]
+
+
 KINDS: list[Callable[[Ids, Path], Ids]] = [
-    sheet, labels_of_a_page, judgements, rows_of_csv, rows_of_parquet, mask, dump, lines, run_files,
+    sheet, labels_of_a_page, judgements, rows_of_csv, rows_of_parquet, mask, dump, lines, run_files, table,
 ]  # fmt: skip
 
 

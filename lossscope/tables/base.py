@@ -70,12 +70,11 @@ class Table(Grid):
         return formats.html(self.shown)
 
     def to_csv(self) -> str:
-        """Write the table for another program: raw means, deviations and marks in their own columns, texts on one line.
+        """Write the table for another program: raw means, deviations and marks in columns of their own.
 
-        An apostrophe precedes a text that a spreadsheet would take for a formula (`format_csv`).
+        Texts are exact, ids among them: `format_csv`.
         """
-        one_line = self.to_frame().map(lambda value: " ".join(value.split()) if isinstance(value, str) else value)
-        return format_csv(one_line)
+        return format_csv(self.to_frame())
 
     def _repr_html_(self) -> str:
         """Show the table in a notebook."""
