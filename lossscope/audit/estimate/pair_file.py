@@ -75,7 +75,7 @@ class Faults:
             (rule, faults), *_ = self._by_rule.items()
             line, got = faults[0]
             others = len(self.lines) - 1
-            more = f", and {others} of {rows} rows more cannot be read. Is it a file of other data?" if others else ""
+            more = f", and {others} more of {rows} rows cannot be read. Is it a file of other data?" if others else ""
             raise InputError(f"{rule}; line {line} {got}{more}")
 
 
