@@ -152,16 +152,15 @@ def _read_judgements(files: Sequence[Path]) -> Callable[[SplitEmbeddings], Judge
 
 def _write_run_files(loaded: Sequence[SplitEmbeddings], folder: Path, top: int | None, report: Progress | None) -> None:
     """Write run files and qrels of each source, of several in folders of their own."""
-    from lossscope.core.item_ids import look_alikes
+    from lossscope.core.item_ids import look_alikes, named_ids
     from lossscope.retrieval.trec import write_run_files
 
     for number, embedded in enumerate(loaded):
         name = Path(embedded.name).stem
         home = folder / f"{number:02d}-{name}" if len(loaded) > 1 else folder
         written = write_run_files(embedded, home, top, name, report)
-        sides = embedded.sides
-        for what, ids in ((sides.first, embedded.image_ids), (sides.second, embedded.caption_ids)):
-            for text in () if what is None else look_alikes(what, ids, embedded.name):
+        for what, ids in named_ids(embedded.sides, embedded.image_ids, embedded.caption_ids):
+            for text in look_alikes(what, ids, embedded.name):
                 notice(f"Note: {text}.")
         names = [path.name for kind in (".run", ".qrels") for path in written if path.suffix == kind]
         notice(f"Wrote {home}/{', '.join(names[:-1])} and {names[-1]}.")

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from lossscope.errors import InputError
 from lossscope.visible_text import show_text
 
+from .sides import Sides
+
 _BLANKS = re.compile(r"\s+")
 _JOINERS = re.compile("[\u200c\u200d]")
 _SHOWN = 3  # rows, and pairs of ids, that a message names
@@ -56,6 +58,15 @@ def require_unique(what: str, ids: Sequence[str], name: str, purpose: str) -> No
             f"{what} ids of {name} must be unique {purpose}; {show_id(item)} is the id of {rows_text(rows)}{more}. "
             f"Give each row its own id, or leave {what}_id out: numbers of rows are then the ids"
         )
+
+
+def named_ids(sides: Sides, first: Sequence[str], second: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
+    """Return the name of each side with the ids of its items; one set has one side.
+
+    >>> [name for name, _ in named_ids(Sides("item", None), ["a"], ["a"])]
+    ['item']
+    """
+    return [(sides.first, first), *([] if sides.second is None else [(sides.second, second)])]
 
 
 def look_alikes(what: str, ids: Sequence[str], name: str) -> tuple[str, ...]:

@@ -120,8 +120,8 @@ def _path_of(link: str) -> str:
 
 
 def _protocol_of(link: str) -> str:
-    """Return the protocol of a link of a chain in small letters; of a path, how it begins."""
-    match = re.match(r"[\w+.-]*", link.lower())
+    """Return the protocol of a link of a chain in small letters; nothing of a path."""
+    match = re.match(r"[\w+.-]+(?=:|$)", link.lower())
     return match.group() if match else ""
 
 

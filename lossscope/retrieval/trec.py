@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.item_ids import require_unique
+from lossscope.core.item_ids import named_ids, require_unique
 from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
 from lossscope.core.types import DIRECTIONS, Direction, Progress, Rows
@@ -64,9 +64,8 @@ def write_run_files(
 
 def require_run_ids(embedded: SplitEmbeddings) -> None:
     """Raise InputError, with its rows, for an id that two items of a side have."""
-    for what, ids in ((embedded.sides.first, embedded.image_ids), (embedded.sides.second, embedded.caption_ids)):
-        if what is not None:
-            require_unique(what, ids, embedded.name, "to name lines of run files")
+    for what, ids in named_ids(embedded.sides, embedded.image_ids, embedded.caption_ids):
+        require_unique(what, ids, embedded.name, "to name lines of run files")
 
 
 def _write_files(

@@ -99,7 +99,7 @@ def test_no_launcher_imports_a_module_of_the_current_folder(spec: str, hostile: 
 
 
 def test_python_itself_runs_what_the_page_says_it_does(hostile: Path) -> None:
-    """Where this fails, lossscope can help the case of which docs/security.md says that it cannot."""
+    """docs/security.md says that lossscope cannot help this case; if the test fails, the page is out of date."""
     assert run(sys.executable, *AS_MODULE, *LISTED).returncode and hostile.read_text(encoding="utf-8")
 
 

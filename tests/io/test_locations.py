@@ -125,7 +125,7 @@ def test_the_first_link_with_a_path_names_the_file(location: str, suffix: str) -
 
 
 def test_chains_of_urls_are_read_by_the_name_of_the_file_in_them(
-    tmp_path: Path, memory: fsspec.AbstractFileSystem
+    tmp_path: Path, memory: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     members = {"a.csv": b"one", "a.jsonl.gz": gzip.compress(b"two"), "b/c.csv": b"three"}
     file = zipped(tmp_path / "x.zip", members)
@@ -148,6 +148,11 @@ def test_chains_of_urls_are_read_by_the_name_of_the_file_in_them(
         assert content_of(archive.format("/b/c.csv")) == b"three", archive
         assert [content_of(name) for name in list_files(archive.format("*.csv"))] == [b"one"], archive
         assert [content_of(name) for name in list_files(archive.format("b"))] == [b"three"], archive
+    monkeypatch.chdir(tmp_path)
+    for folder in ("data", "git", "reference"):  # names of protocols, too
+        (tmp_path / folder).mkdir()
+        zipped(tmp_path / folder / "x.zip", members)
+        assert content_of(f"zip://a.csv::{folder}/x.zip") == b"one"
     assert content_of("simplecache::memory://data/a.jsonl") == b"one"
     assert list(map(content_of, list_files("simplecache::memory://data/*.jsonl"))) == [b"one", b"two"]
 

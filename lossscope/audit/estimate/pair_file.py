@@ -146,8 +146,8 @@ def read_pair_file(path: Path | str, sides: Sides, is_lenient: bool = False) -> 
         is_lenient: whether rows that cannot be read are left out, and stated in `faults`, instead of refused.
 
     Raises:
-        InputError: a file without pairs or without the columns of the sides; a row of another length, an id that is
-            empty, or a malformed stratum or share, unless `is_lenient`.
+        InputError: a file without pairs or without the columns of the sides; a row of another length, or a malformed
+            stratum or share, unless `is_lenient`.
     """
     answer = answer_column(sides)
     table = read_csv_texts(str(path), (*pair_columns(sides), answer, *design_columns(sides)), is_lenient)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lossscope.core.choices import WHOLE
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.item_ids import named_ids
 from lossscope.datasets.base import Dataset, Split
 from lossscope.datasets.lint.targets import data_spec, is_rows
 from lossscope.errors import InputError
@@ -31,11 +32,10 @@ class Inputs:
     notices: tuple[str, ...] = ()  # of the data, where no source has read them
 
     @property
-    def named_ids(self) -> list[tuple[str, list[str]]]:
+    def named_ids(self) -> list[tuple[str, Sequence[str]]]:
         """The name of each side, and the ids of its items."""
-        sides, material = self.material.relations.sides, self.material
-        first = [(sides.first, material.image_ids)]
-        return first if sides.second is None else [*first, (sides.second, material.caption_ids)]
+        material = self.material
+        return named_ids(material.relations.sides, material.image_ids, material.caption_ids)
 
 
 def with_rows(targets: Sequence[Path | str], options: AuditOptions) -> tuple[list[Path], AuditOptions]:

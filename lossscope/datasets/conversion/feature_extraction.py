@@ -143,7 +143,7 @@ def _captions_in_order(split: Split) -> list[str]:
 
 
 def lines_of_ids(ids: Iterable[str]) -> str:
-    """Return the text of a file of ids, one a line, each of which `feature_rows.read_ids` reads as it was."""
+    """Return the text of a file with an id on each line; `feature_rows.read_ids` gives the same ids back."""
     return _lines(map(IN_LINES.write, ids))
 
 
